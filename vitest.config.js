@@ -1,0 +1,26 @@
+import { existsSync, readdirSync } from "node:fs";
+import { defineConfig } from "vitest/config";
+
+// Tests run as compiled, so that workers and child processes load the very files that are published.
+export default defineConfig({
+  test: {
+    include: ["packages/*/dist/**/*.test.js"],
+    exclude: ["**/node_modules/**", ...compiledWithoutSource()],
+    pool: "forks",
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    reporters: ["default", "./scripts/vitest-reporter.mjs"],
+  },
+});
+
+// tsc never deletes: a test whose source was removed or renamed would run for ever.
+function compiledWithoutSource() {
+  return readdirSync("packages")
+    .filter((name) => existsSync(`packages/${name}/dist`))
+    .flatMap((name) =>
+      readdirSync(`packages/${name}/dist`, { recursive: true })
+        .filter((file) => file.endsWith(".test.js"))
+        .filter((file) => !existsSync(`packages/${name}/src/${file.replace(/\.js$/, ".ts")}`))
+        .map((file) => `packages/${name}/dist/${file}`),
+    );
+}
