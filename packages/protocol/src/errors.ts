@@ -1,0 +1,281 @@
+// Every error a user can meet is one row here. Callers branch on `code`, never on text; `docs/errors.md`
+// is generated from this table.
+
+export interface ErrorRow {
+  /** HTTP status before a stream has begun. */
+  readonly status: number;
+  /** WebSocket close code, where the connection ends because of it. */
+  readonly close?: number;
+  /** gRPC status name. */
+  readonly grpc: string;
+  /** Whether the same request may succeed later. */
+  readonly retry: boolean;
+  readonly title: string;
+  /** What the person who meets it can do. */
+  readonly help: string;
+}
+
+export const errorTable = {
+  "KAI-STREAM-CONN-0001": {
+    status: 499,
+    grpc: "CANCELLED",
+    retry: true,
+    title: "client disconnected mid-stream",
+    help: "Seen in logs and metrics only. The run goes on; the client resumes with its cursor.",
+  },
+  "KAI-STREAM-CONN-0002": {
+    status: 410,
+    close: 4410,
+    grpc: "OUT_OF_RANGE",
+    retry: false,
+    title: "replay window expired",
+    help: "The run was erased or its retention has passed. It cannot be read again.",
+  },
+  "KAI-STREAM-PROTO-0001": {
+    status: 422,
+    close: 4400,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "malformed event",
+    help: "The message names the line and the member that is wrong. Nothing of the batch was stored.",
+  },
+  "KAI-STREAM-PROTO-0002": {
+    status: 422,
+    close: 4400,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "unknown event type",
+    help: "Send a type of PROTOCOL.md, or a vendor type `x.<vendor>.<name>`. A receiver skips it instead.",
+  },
+  "KAI-STREAM-BUF-0001": {
+    status: 200,
+    grpc: "OK",
+    retry: false,
+    title: "backpressure drop occurred",
+    help: "This reader fell behind; the terminal event counts what it skipped. Repair from `/events`, or read with `backpressure=lossless`.",
+  },
+  "KAI-STREAM-PARAM-0001": {
+    status: 400,
+    close: 4400,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "bad parameter",
+    help: "The message names the parameter and what it takes.",
+  },
+  "KAI-STREAM-FRAME-0001": {
+    status: 400,
+    close: 1003,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "binary frame",
+    help: "Only text frames are spoken here.",
+  },
+  "KAI-STREAM-LEAVING-0001": {
+    status: 503,
+    close: 1012,
+    grpc: "UNAVAILABLE",
+    retry: true,
+    title: "server is leaving",
+    help: "Connect again; another server, or the next start, continues from your cursor.",
+  },
+  "KAI-RUN-MISSING-0001": {
+    status: 404,
+    close: 4404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "run not found",
+    help: "Check the id; `GET /v1/agent/runs` lists the runs you may see.",
+  },
+  "KAI-RUN-STATE-0001": {
+    status: 409,
+    grpc: "FAILED_PRECONDITION",
+    retry: false,
+    title: "the run's state forbids this",
+    help: "The message says which state the run is in and what it allows.",
+  },
+  "KAI-RUN-ENDED-0001": {
+    status: 409,
+    grpc: "FAILED_PRECONDITION",
+    retry: false,
+    title: "the run has ended",
+    help: "Nothing follows a terminal event. Start a new run, or fork this one.",
+  },
+  "KAI-RUN-CHILD-0001": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "no such live child",
+    help: "`child_id` must name a live descendant of the run; spawn it first.",
+  },
+  "KAI-RUN-CHILD-0002": {
+    status: 409,
+    grpc: "FAILED_PRECONDITION",
+    retry: false,
+    title: "a child cannot be erased alone",
+    help: "Erase its root, which the message names.",
+  },
+  "KAI-RUN-CHILD-0003": {
+    status: 409,
+    grpc: "ABORTED",
+    retry: false,
+    title: "child cannot be spawned",
+    help: "The id is taken, the tree is 8 levels deep, or too many children live at once; the message says which.",
+  },
+  "KAI-RUN-REQUEST-0001": {
+    status: 404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "no such request",
+    help: "The run never asked this; its snapshot lists what waits for an answer.",
+  },
+  "KAI-RUN-REQUEST-0002": {
+    status: 409,
+    grpc: "ABORTED",
+    retry: false,
+    title: "already answered otherwise",
+    help: "The first answer won; the message says which it was.",
+  },
+  "KAI-RUN-REQUEST-0003": {
+    status: 410,
+    grpc: "OUT_OF_RANGE",
+    retry: false,
+    title: "the request has expired",
+    help: "It was closed unanswered, when its time was over or its run ended.",
+  },
+  "KAI-RUN-TOOL-0001": {
+    status: 200,
+    grpc: "OK",
+    retry: false,
+    title: "tool call interrupted",
+    help: "The run ended, or its server stopped, while the tool was running. Carried by `tool.end`; what the tool did outside is unknown.",
+  },
+  "KAI-PRODUCER-FENCED-0001": {
+    status: 403,
+    close: 4403,
+    grpc: "PERMISSION_DENIED",
+    retry: false,
+    title: "producer fenced",
+    help: "A newer epoch of this producer has written. Stop, or come back with a higher epoch.",
+  },
+  "KAI-PRODUCER-GAP-0001": {
+    status: 409,
+    grpc: "ABORTED",
+    retry: false,
+    title: "producer sequence gap",
+    help: "Send the events that are missing first; `GET …/producers/:id` tells the last one stored.",
+  },
+  "KAI-REQUEST-BODY-0001": {
+    status: 400,
+    close: 4400,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "malformed request body",
+    help: "The body must be valid UTF-8 and the JSON that the message describes.",
+  },
+  "KAI-REQUEST-BODY-0002": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "request body refused",
+    help: "The message names the member and what it takes.",
+  },
+  "KAI-REQUEST-SIZE-0001": {
+    status: 413,
+    close: 1009,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: false,
+    title: "too large",
+    help: "The message names the limit. Send less at once.",
+  },
+  "KAI-REQUEST-TIME-0001": {
+    status: 408,
+    grpc: "DEADLINE_EXCEEDED",
+    retry: true,
+    title: "request took too long to arrive",
+    help: "Send the whole request within the time the server gives it.",
+  },
+  "KAI-REQUEST-PATH-0001": {
+    status: 404,
+    close: 4404,
+    grpc: "UNIMPLEMENTED",
+    retry: false,
+    title: "no such route",
+    help: "PROTOCOL.md lists the routes.",
+  },
+  "KAI-REQUEST-METHOD-0001": {
+    status: 405,
+    grpc: "UNIMPLEMENTED",
+    retry: false,
+    title: "method not allowed",
+    help: "The `Allow` header names the methods of this route.",
+  },
+  "KAI-REQUEST-TYPE-0001": {
+    status: 415,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "content type not understood",
+    help: "Send `application/json` or `application/x-ndjson`.",
+  },
+  "KAI-REQUEST-HOST-0001": {
+    status: 403,
+    close: 4403,
+    grpc: "PERMISSION_DENIED",
+    retry: false,
+    title: "host or origin refused",
+    help: "An open server answers only requests that name it by its loopback address and come from its own pages.",
+  },
+  "KAI-SERVER-BUG-0001": {
+    status: 500,
+    close: 1011,
+    grpc: "INTERNAL",
+    retry: true,
+    title: "internal error",
+    help: "A bug. Report the request id; the server's log has the rest.",
+  },
+  "KAI-SERVER-STORE-0001": {
+    status: 503,
+    close: 1013,
+    grpc: "UNAVAILABLE",
+    retry: true,
+    title: "store unavailable",
+    help: "Nothing was stored. Try again; the server's log says why.",
+  },
+  "KAI-SERVER-STORE-0002": {
+    status: 507,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: true,
+    title: "storage full",
+    help: "Nothing was stored; reading goes on. Free some space and try again.",
+  },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+/** What travels: `{"error":{"code","message","retry"}}`. */
+export interface ErrorBody {
+  readonly error: { readonly code: ErrorCode; readonly message: string; readonly retry: boolean };
+}
+
+export class RunwireError extends Error {
+  readonly code: ErrorCode;
+
+  /** `detail` holds the facts needed to act, no payloads and no secrets. */
+  constructor(code: ErrorCode, detail?: string, options?: ErrorOptions) {
+    const { title } = errorTable[code];
+    super(detail === undefined ? title : `${title}: ${detail}`, options);
+    this.name = "RunwireError";
+    this.code = code;
+  }
+
+  get row(): ErrorRow {
+    return errorTable[this.code];
+  }
+
+  toJSON(): ErrorBody {
+    return { error: { code: this.code, message: this.message, retry: this.row.retry } };
+  }
+}
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && Object.hasOwn(errorTable, value);
+}

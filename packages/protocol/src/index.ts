@@ -1,0 +1,15 @@
+export * from "./dialect.js";
+export { dialects } from "./dialects/index.js";
+export { koder } from "./dialects/koder.js";
+export { runwire } from "./dialects/runwire.js";
+export * from "./errors.js";
+export * from "./events.js";
+export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
+export * from "./framing/sse.js";
+export * from "./ids.js";
+export * from "./limits.js";
+export * from "./parse.js";
+export { reduce } from "./reduce.js";
+export * from "./state.js";
+export { koderText, runwireText, StoredEvent } from "./stored-event.js";
+export * from "./transcript.js";

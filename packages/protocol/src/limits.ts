@@ -1,0 +1,38 @@
+// Every queue, buffer and loop has a limit, and each limit has a name here.
+
+export const limits = {
+  /** An event's payload as JSON text. */
+  eventBytesMax: 8 * 1024 * 1024,
+  /** A delta longer than this is split into several; other members longer than this are spilled. */
+  deltaBytesMax: 64 * 1024,
+  /** A group that has joined this much is emitted at once. */
+  groupBytesMax: 1024 * 1024,
+  /** Two text or reasoning events of one run that no control event separates are this far apart. */
+  tickMs: 100,
+  /** A connection that has once reached the head skips deltas when it is further behind than this. */
+  lagBytesMax: 1024 * 1024,
+  /** One append: events and bytes. */
+  batchEventsMax: 10_000,
+  batchBytesMax: 16 * 1024 * 1024,
+  /** One line of NDJSON. */
+  lineBytesMax: 8 * 1024 * 1024 + 64 * 1024,
+  /** The body of a request that is not an append. */
+  controlBytesMax: 4 * 1024 * 1024,
+  jsonDepthMax: 64,
+  jsonKeysMax: 10_000,
+  /** Levels of children below a root. */
+  childDepthMax: 8,
+  liveDescendantsMax: 1000,
+  leaseMsDefault: 30_000,
+  leaseMsMin: 1000,
+  leaseMsMax: 24 * 60 * 60 * 1000,
+  keepaliveMs: 15_000,
+  /** Runs on one multiplexed connection. */
+  runsPerStreamMax: 50,
+  /** A page of `/events` and of the run list. */
+  pageEventsMax: 1000,
+  pageRunsMax: 200,
+  producersPerRunMax: 1000,
+  feedEntriesMax: 10_000,
+  feedAgeMs: 7 * 24 * 60 * 60 * 1000,
+} as const;

@@ -1,0 +1,202 @@
+// The meaning of a stream, written once: snapshots, status pages, forks, the console and the SDKs all come
+// from this fold. It never erases an unresolved request or a failed tool call.
+
+import { type AnyEvent, type Event, type Facts, is, type TextDelta, type ToolError } from "./events.js";
+import { emptyTranscript, type ToolCall, type Transcript } from "./transcript.js";
+
+export function reduce(t: Transcript, e: Event): Transcript {
+  // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
+  if (is(e, "child.spawn")) return fold(spawned(t, e.payload.child_id, e.child_id ?? t.run_id), e);
+  return fold(t, e);
+}
+
+function fold(t: Transcript, e: Event): Transcript {
+  const { pos, seq } = e;
+  if (e.child_id === null) return { ...own(t, e), pos, seq };
+  const known = Object.hasOwn(t.children, e.child_id) ? t.children[e.child_id] : undefined;
+  const child = known ?? { parent_id: t.run_id, transcript: emptyTranscript(e.child_id) };
+  const transcript = { ...own(child.transcript, e), pos, seq };
+  return { ...t, pos, seq, children: { ...t.children, [e.child_id]: { ...child, transcript } } };
+}
+
+/** An event that the transcript's run itself produced. */
+function own(t: Transcript, event: Event): Transcript {
+  const e = event as AnyEvent;
+  switch (e.type) {
+    case "text.delta":
+      if (e.payload.call_id != null) return stream(t, e.payload, "text");
+      return { ...say(t, "text", e.payload.text), message: t.message + e.payload.text };
+    case "reasoning.delta":
+      return e.payload.call_id != null
+        ? stream(t, e.payload, "reasoning")
+        : say(t, "reasoning", e.payload.text);
+    case "tool.args.delta":
+      return stream(t, e.payload, "arguments");
+    case "tool.output":
+      return stream(t, e.payload, "streamed");
+    case "tool.call": {
+      const { call_id, tool: name } = e.payload;
+      return card(t, call_id, (call) => ({
+        tool: name,
+        status: call.status === "writing" ? "called" : call.status,
+      }));
+    }
+    case "tool.start": {
+      const { call_id, tool: name, input, skill_id } = e.payload;
+      return card(t, call_id, (call) => ({
+        tool: name,
+        status: call.status === "failed" ? "failed" : "running",
+        started_at: e.ts,
+        ...(input === undefined ? {} : { input }),
+        ...(skill_id == null ? {} : { skill_id }),
+      }));
+    }
+    case "tool.end": {
+      const { call_id, ok, output, error, duration_ms, blob_ref } = e.payload;
+      return card(t, call_id, (call) => ({
+        status: ok && call.status !== "failed" ? "ok" : "failed",
+        ended_at: e.ts,
+        ...(output === undefined ? {} : { output }),
+        ...(error == null
+          ? {}
+          : { error: typeof error === "string" ? ({ code: error } as ToolError) : error }),
+        ...(duration_ms == null ? {} : { duration_ms }),
+        ...(blob_ref == null ? {} : { blob_ref }),
+      }));
+    }
+    case "step.boundary": {
+      const { step_index, step_kind, checkpoint_id } = e.payload;
+      const step = { step_index, step_kind, pos: e.pos, seq: e.seq, ts: e.ts };
+      const steps = [...t.steps, checkpoint_id == null ? step : { ...step, checkpoint_id }];
+      return { ...t, steps, parts: [...t.parts, { kind: "step", step_index }] };
+    }
+    case "child.spawn": {
+      return { ...t, parts: [...t.parts, { kind: "child", child_id: e.payload.child_id }] };
+    }
+    case "plan.proposal": {
+      const { plan } = e.payload;
+      return { ...t, plan, parts: [...t.parts, { kind: "plan", plan_id: plan.id }] };
+    }
+    case "run.lifecycle":
+      return { ...t, state: e.payload.state, reason: e.payload.reason ?? null };
+    case "message.settled":
+      return { ...t, message: "", settled: [...t.settled, e.payload] };
+    case "title":
+      return { ...t, title: e.payload.title };
+    case "suggestions":
+      return { ...t, suggestions: e.payload.suggestions };
+    case "approval.requested": {
+      const { approval_id } = e.payload;
+      const approvals = { ...t.approvals, [approval_id]: { asked: e.payload, status: "pending" as const } };
+      return { ...t, approvals, parts: [...t.parts, { kind: "approval", approval_id }] };
+    }
+    case "approval.resolved": {
+      const { approval_id } = e.payload;
+      return { ...t, approvals: answered(t.approvals, approval_id, e.payload) };
+    }
+    case "clarify.requested": {
+      const { clarify_id } = e.payload;
+      const clarifications = {
+        ...t.clarifications,
+        [clarify_id]: { asked: e.payload, status: "pending" as const },
+      };
+      return { ...t, clarifications, parts: [...t.parts, { kind: "clarify", clarify_id }] };
+    }
+    case "clarify.resolved": {
+      const { clarify_id } = e.payload;
+      return { ...t, clarifications: answered(t.clarifications, clarify_id, e.payload) };
+    }
+    case "steer.accepted":
+      return { ...t, steers: [...t.steers, { text: e.payload.text, status: "accepted" }] };
+    case "steer.leftover":
+      return { ...t, steers: [...t.steers, { text: e.payload.text, status: "leftover" }] };
+    case "usage":
+      return { ...t, usage: summed(t.usage, e.payload) };
+    case "state.values":
+      return { ...t, values: e.payload };
+    case "turn.submitted":
+      return { ...t, asked: t.asked ?? e.payload };
+    default:
+      // Facts of other protocols change no transcript; dialects read them from the log.
+      return t;
+  }
+}
+
+function say(t: Transcript, kind: "text" | "reasoning", text: string): Transcript {
+  if (text === "") return t;
+  const last = t.parts.at(-1);
+  if (last?.kind === "block") {
+    const block = { ...last, [kind]: last[kind] + text };
+    return { ...t, parts: [...t.parts.slice(0, -1), block] };
+  }
+  const block = { kind: "block" as const, reasoning: "", text: "", [kind]: text };
+  return { ...t, parts: [...t.parts, block] };
+}
+
+/**
+ * A delta of a call. It adds no part, because shaping may move it against other deltas, and each type has
+ * a member of its own for the same reason.
+ */
+function stream(
+  t: Transcript,
+  { call_id, text }: TextDelta,
+  member: "text" | "reasoning" | "arguments" | "streamed",
+): Transcript {
+  // A chunk that names no call belongs to none; the log still has it.
+  if (call_id == null || text === "") return t;
+  return tool(t, call_id, (call) => ({ [member]: (call[member] ?? "") + text }));
+}
+
+function tool(t: Transcript, call_id: string, change: (call: ToolCall) => Partial<ToolCall>): Transcript {
+  const call = callOf(t, call_id) ?? { call_id, tool: "", status: "writing", arguments: "", streamed: "" };
+  return { ...t, tools: { ...t.tools, [call_id]: { ...call, ...change(call) } } };
+}
+
+/** A control event of a call: the first one gives it its place among the parts. */
+function card(t: Transcript, call_id: string, change: (call: ToolCall) => Partial<ToolCall>): Transcript {
+  const status = callOf(t, call_id)?.status ?? "writing";
+  const changed = tool(t, call_id, change);
+  if (status !== "writing") return changed;
+  return { ...changed, parts: [...changed.parts, { kind: "tool", call_id }] };
+}
+
+function callOf(t: Transcript, call_id: string): ToolCall | undefined {
+  return Object.hasOwn(t.tools, call_id) ? t.tools[call_id] : undefined;
+}
+
+function spawned(t: Transcript, child_id: string, parent_id: string): Transcript {
+  if (Object.hasOwn(t.children, child_id)) return t;
+  return {
+    ...t,
+    children: { ...t.children, [child_id]: { parent_id, transcript: emptyTranscript(child_id) } },
+  };
+}
+
+function answered<P extends Facts>(
+  requests: { readonly [id: string]: { readonly asked: P; readonly status: "pending" | "resolved" } },
+  id: string,
+  answer: Facts,
+): {
+  readonly [id: string]: {
+    readonly asked: P;
+    readonly status: "pending" | "resolved";
+    readonly answer?: Facts;
+  };
+} {
+  const request = Object.hasOwn(requests, id) ? requests[id] : undefined;
+  // The first answer stands.
+  if (request === undefined || request.status === "resolved") return requests;
+  return { ...requests, [id]: { asked: request.asked, status: "resolved", answer } };
+}
+
+function summed(
+  usage: { readonly [member: string]: number },
+  more: Facts,
+): { readonly [member: string]: number } {
+  const sum: { [member: string]: number } = { ...usage };
+  for (const [member, value] of Object.entries(more)) {
+    if (typeof value === "number")
+      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
+  }
+  return sum;
+}

@@ -1,0 +1,37 @@
+// The life of a run. One event per change; a change to the same state says nothing.
+
+export const runStates = [
+  "planning",
+  "awaiting_approval",
+  "running",
+  "paused",
+  "redirecting",
+  "done",
+  "aborted",
+  "error",
+] as const;
+
+export type RunState = (typeof runStates)[number];
+
+const moves: { readonly [from in RunState]: readonly RunState[] } = {
+  planning: ["awaiting_approval", "running", "aborted", "error"],
+  awaiting_approval: ["running", "planning", "aborted", "error"],
+  running: ["paused", "redirecting", "done", "aborted", "error"],
+  paused: ["running", "redirecting", "aborted", "error"],
+  redirecting: ["running", "planning", "aborted", "error"],
+  done: [],
+  aborted: [],
+  error: [],
+};
+
+export function mayMove(from: RunState, to: RunState): boolean {
+  return moves[from].includes(to);
+}
+
+export function isFinal(state: RunState): boolean {
+  return moves[state].length === 0;
+}
+
+export function isRunState(value: unknown): value is RunState {
+  return typeof value === "string" && Object.hasOwn(moves, value);
+}
