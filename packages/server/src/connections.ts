@@ -1,0 +1,50 @@
+// Every open stream, for what concerns them all: signs of life while nothing is said, and leaving together.
+
+import { limits } from "@runwire/protocol";
+import type { Clock } from "./clock.js";
+
+export interface Connection {
+  /** When bytes were last sent, on the monotonic clock. */
+  readonly sentMs: number;
+  ping(): void;
+  /** Tells the client that this server leaves, and ends. */
+  leave(): void;
+}
+
+export interface Connections {
+  readonly count: number;
+  readonly leaving: boolean;
+  add(connection: Connection): () => void;
+  /** Ends all streams; resolves when the last is gone. */
+  leave(): void;
+  close(): void;
+}
+
+const lookMs = 1000;
+
+export function connections(clock: Clock): Connections {
+  const open = new Set<Connection>();
+  let leaving = false;
+  const timer = setInterval(() => {
+    const quietSince = clock.monotonic() - limits.keepaliveMs;
+    for (const connection of open) if (connection.sentMs <= quietSince) connection.ping();
+  }, lookMs);
+  timer.unref();
+  return {
+    get count() {
+      return open.size;
+    },
+    get leaving() {
+      return leaving;
+    },
+    add(connection) {
+      open.add(connection);
+      return () => open.delete(connection);
+    },
+    leave() {
+      leaving = true;
+      for (const connection of [...open]) connection.leave();
+    },
+    close: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,88 @@
+// Request bodies: bounded, strict UTF-8, JSON.
+
+import type { IncomingMessage } from "node:http";
+import { isObject, limits, lineSplitter, RunwireError, unfitJson } from "@runwire/protocol";
+
+const bodyMs = 30_000;
+
+/** The whole body as text. Throws 413 when it is larger than allowed, 400 when it is not UTF-8, 408 when it dawdles. */
+export async function readText(req: IncomingMessage, bytesMax: number): Promise<string> {
+  const declared = Number(req.headers["content-length"] ?? 0);
+  if (declared > bytesMax) throw tooLarge(bytesMax);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const timer = setTimeout(() => req.destroy(new RunwireError("KAI-REQUEST-TIME-0001")), bodyMs);
+  try {
+    for await (const chunk of req as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > bytesMax) throw tooLarge(bytesMax);
+      chunks.push(chunk);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+  return decodeUtf8(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true });
+
+function decodeUtf8(bytes: Buffer): string {
+  try {
+    return strict.decode(bytes);
+  } catch (cause) {
+    throw new RunwireError("KAI-REQUEST-BODY-0001", "it is not valid UTF-8", { cause });
+  }
+}
+
+function tooLarge(bytesMax: number): RunwireError {
+  return new RunwireError("KAI-REQUEST-SIZE-0001", `a body may have ${bytesMax} bytes`);
+}
+
+/** A JSON object; `{}` for an empty body. */
+export async function readObject(req: IncomingMessage): Promise<{ [member: string]: unknown }> {
+  const text = await readText(req, limits.controlBytesMax);
+  if (text.trim() === "") return {};
+  const value = parseJson(text);
+  if (!isObject(value)) throw new RunwireError("KAI-REQUEST-BODY-0001", "it must be a JSON object");
+  const unfit = unfitJson(value);
+  if (unfit !== undefined) throw new RunwireError("KAI-REQUEST-BODY-0002", `the body ${unfit}`);
+  return value;
+}
+
+/** JSON values of a batch, each with how an error names it. */
+export function batchValues(
+  text: string,
+  isArray: boolean,
+): readonly { readonly where: string; readonly value: unknown }[] {
+  if (!isArray) {
+    const splitter = lineSplitter(limits.lineBytesMax);
+    return [...splitter.push(text), ...splitter.end()].map((line, i) => {
+      const where = `line ${i + 1}`;
+      return { where, value: parseLine(line, where) };
+    });
+  }
+  const value = parseJson(text);
+  if (!Array.isArray(value))
+    throw new RunwireError("KAI-REQUEST-BODY-0001", "it must be a JSON array of events");
+  return value.map((item: unknown, i) => ({ where: `event ${i + 1}`, value: item }));
+}
+
+export function parseLine(line: string, where: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch (cause) {
+    throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: not JSON (${(cause as Error).message})`, {
+      cause,
+    });
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new RunwireError("KAI-REQUEST-BODY-0001", `it is not JSON (${(cause as Error).message})`, {
+      cause,
+    });
+  }
+}

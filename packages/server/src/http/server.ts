@@ -1,0 +1,153 @@
+// The HTTP front: finds the route, asks it, answers. Trouble before a stream has begun is a status and an error
+// body; after that it is the stream's own.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { isId, RunwireError } from "@runwire/protocol";
+import type { Sockets } from "../transports/websocket.js";
+import { MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+
+export interface HttpOptions {
+  readonly routes: readonly Route[];
+  readonly sockets: Sockets;
+  readonly isLeaving: () => boolean;
+  /** Bugs, for the operator; never told to the client. */
+  readonly report: (error: unknown, request: string) => void;
+}
+
+/** Everyone's until there are keys. */
+const tenant = "default";
+const headersMs = 20_000;
+const headerBytesMax = 16 * 1024;
+
+export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions): Server {
+  const find = router(routes);
+  // A request may last as long as its append session; bodies of other requests have a time limit of their own.
+  const server = createServer({
+    requestTimeout: 0,
+    headersTimeout: headersMs,
+    maxHeaderSize: headerBytesMax,
+  });
+
+  server.on("request", (req: IncomingMessage, res: ServerResponse) => {
+    handle(req, res).catch((error: unknown) => fail(req, res, error));
+  });
+
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    checkHost(req);
+    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    const { path, query } = split(req);
+    const { route, params } = find(req.method ?? "GET", path);
+    const param = paramOf(params);
+    const reply = await route.handle({
+      req,
+      res,
+      query,
+      tenant,
+      param,
+      get run() {
+        return { tenant, run_id: param("id") };
+      },
+    });
+    if (reply !== undefined) send(req, res, reply);
+  }
+
+  function fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
+    // The client has gone, or a stream has begun: there is nobody to tell, or no status left to tell with.
+    if (res.headersSent || res.destroyed) {
+      res.destroy();
+      return;
+    }
+    const known = error instanceof RunwireError;
+    if (!known) report(error, `${req.method} ${split(req).path}`);
+    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const headers = {
+      ...(told instanceof MethodNotAllowed ? { Allow: told.allow } : {}),
+      ...(told.row.retry ? { "Retry-After": "1" } : {}),
+    };
+    send(req, res, { status: told.row.status, body: told, headers });
+  }
+
+  server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on("error", () => socket.destroy());
+    upgrade(req, socket, head).catch((error: unknown) => {
+      if (!(error instanceof RunwireError)) report(error, `upgrade ${req.url}`);
+      refuse(socket, error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001"));
+    });
+  });
+
+  async function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    checkHost(req);
+    if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    const { path, query } = split(req);
+    const { route, params } = find("GET", path);
+    const asked = { req, socket, head, query, tenant };
+    if (route.path === "/v1/agent/stream") await sockets.many(asked);
+    else if (route.path === "/v1/agent/runs/:id/stream") await sockets.one(asked, paramOf(params)("id"));
+    else throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
+  }
+
+  return server;
+}
+
+function paramOf(params: ReadonlyMap<string, string>): (name: string) => string {
+  return (name) => {
+    const value = params.get(name);
+    // Nothing that is not an id names anything.
+    if (!isId(value)) throw new RunwireError("KAI-RUN-MISSING-0001");
+    return value;
+  };
+}
+
+function split({ url = "/" }: IncomingMessage): { readonly path: string; readonly query: URLSearchParams } {
+  const at = url.indexOf("?");
+  const path = at < 0 ? url : url.slice(0, at);
+  return { path, query: new URLSearchParams(at < 0 ? "" : url.slice(at + 1)) };
+}
+
+/**
+ * An open server answers those who call it by its loopback name, from no page or its own: a page of another site,
+ * or a name that was made to point here, gets nothing.
+ */
+function checkHost(req: IncomingMessage): void {
+  const hosts = req.rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host");
+  const host = hostName(req.headers.host ?? "");
+  const { origin } = req.headers;
+  if (hosts.length !== 1 || !loopbackNames.has(host))
+    throw new RunwireError("KAI-REQUEST-HOST-0001", "unknown Host");
+  if (
+    origin !== undefined &&
+    origin !== `http://${req.headers.host}` &&
+    origin !== `https://${req.headers.host}`
+  ) {
+    throw new RunwireError("KAI-REQUEST-HOST-0001", "foreign Origin");
+  }
+}
+
+const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);
+
+function hostName(host: string): string {
+  return host.replace(/:[0-9]{1,5}$/, "");
+}
+
+function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
+  const content = text ?? (body === undefined ? "" : JSON.stringify(body));
+  // An unread body would be taken for the next request.
+  if (!req.complete) res.shouldKeepAlive = false;
+  res.writeHead(status, {
+    ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
+    ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
+    "Cache-Control": "no-store",
+    ...headers,
+  });
+  res.end(content);
+}
+
+function refuse(socket: Duplex, error: RunwireError): void {
+  const body = JSON.stringify(error);
+  const { status, title } = error.row;
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,224 @@
+// Follows logs for their readers. Whoever reads at the head shares one read and one encoding per commit; whoever
+// is behind reads ranges from the store at its own pace and shares those too. Nobody's events wait in a queue
+// here: the tail is a bounded cache, and a reader that falls out of it goes back to the store.
+
+import type { View } from "@runwire/protocol";
+import type { Bus } from "./bus.js";
+import { noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
+import type { RunKey, Store } from "./store.js";
+
+/** What the hub tells a reader. */
+export interface Listener {
+  /** The log has moved on. */
+  moved(): void;
+  /** The log is no longer there. */
+  gone(): void;
+}
+
+/** A log with readers. */
+export interface Followed {
+  readonly key: RunKey;
+  readonly view: View;
+  /** Everything up to here can be read without waiting for a commit. */
+  readonly end: number;
+  /** What all that came since the hub follows this log weighs. */
+  readonly weights: Weights;
+  /** The next events after a position: at once where they are in the tail, undefined at the end. */
+  next(after: number): Range | Promise<Range | undefined> | undefined;
+  stop(): void;
+}
+
+export interface Hub {
+  follow(key: RunKey, view: View, listener: Listener): Promise<Followed>;
+}
+
+const readBytesMax = 256 * 1024;
+const tailBytesMax = 512 * 1024;
+const sharedBytesMax = 32 * 1024 * 1024;
+
+export function hub(store: Store, bus: Bus): Hub {
+  const logs = new Map<string, Promise<FollowedLog>>();
+  const shared = sharedRanges();
+
+  async function openLog(name: string, key: RunKey, view: View): Promise<FollowedLog> {
+    // Listen before the first read: an append between the two still rings.
+    let log: FollowedLog | undefined;
+    let rang = false;
+    const unlisten = bus.listen(key.run_id, () => {
+      rang = true;
+      log?.ring();
+    });
+    const head = await store.head(key);
+    log = followedLog(store, key, view, head?.views[view].pos ?? 0, shared, () => {
+      unlisten();
+      logs.delete(name);
+    });
+    if (rang) log.ring();
+    return log;
+  }
+
+  return {
+    async follow(key, view, listener) {
+      const name = `${key.tenant}/${key.run_id}/${view}`;
+      for (;;) {
+        let opening = logs.get(name);
+        if (opening === undefined) {
+          opening = openLog(name, key, view);
+          logs.set(name, opening);
+        }
+        const log = await opening;
+        // The last reader may have left while this one waited.
+        if (logs.get(name) === opening) return log.join(listener);
+      }
+    },
+  };
+}
+
+interface FollowedLog {
+  ring(): void;
+  join(listener: Listener): Followed;
+}
+
+function followedLog(
+  store: Store,
+  key: RunKey,
+  view: View,
+  from: number,
+  shared: SharedRanges,
+  closed: () => void,
+): FollowedLog {
+  const listeners = new Set<Listener>();
+  // Consecutive ranges up to the end; the oldest are forgotten first.
+  let tail: Range[] = [];
+  let tailBytes = 0;
+  let end = from;
+  let weights = noWeight;
+  let reading = false;
+  let again = false;
+
+  function ring(): void {
+    again = true;
+    if (!reading) void readOn();
+  }
+
+  async function readOn(): Promise<void> {
+    reading = true;
+    try {
+      while (again && listeners.size > 0) {
+        again = false;
+        const events = await store.read(key, view, end, readBytesMax);
+        if (events.length === 0) {
+          if ((await store.head(key)) === undefined) for (const listener of [...listeners]) listener.gone();
+          continue;
+        }
+        again = true;
+        for (const range of toRanges(end, events)) push(range);
+        for (const listener of [...listeners]) listener.moved();
+      }
+    } finally {
+      reading = false;
+    }
+  }
+
+  function push(range: Range): void {
+    tail.push(range);
+    tailBytes += range.weights.all;
+    end = range.to;
+    weights = plus(weights, range.weights);
+    let drop = 0;
+    while (tailBytes > tailBytesMax && drop < tail.length - 1) tailBytes -= tail[drop++]?.weights.all ?? 0;
+    if (drop > 0) tail = tail.slice(drop);
+  }
+
+  function next(after: number): Range | Promise<Range | undefined> | undefined {
+    if (after >= end) return undefined;
+    const first = tail[0];
+    if (first !== undefined && after >= first.after) {
+      // Readers at the head ask for the last range, so the search begins there.
+      for (let i = tail.length - 1; i >= 0; i--) {
+        const range = tail[i] as Range;
+        if (range.after <= after) return restOf(range, after);
+      }
+    }
+    return shared.read(
+      `${key.tenant}/${key.run_id}/${view}/${after}`,
+      async () => {
+        const events = await store.read(key, view, after, readBytesMax);
+        return toRanges(after, events)[0];
+      },
+      () => end,
+    );
+  }
+
+  return {
+    ring,
+    join(listener) {
+      listeners.add(listener);
+      return {
+        key,
+        view,
+        get end() {
+          return end;
+        },
+        get weights() {
+          return weights;
+        },
+        next,
+        stop() {
+          listeners.delete(listener);
+          if (listeners.size === 0) closed();
+        },
+      };
+    },
+  };
+}
+
+interface SharedRanges {
+  read(
+    name: string,
+    load: () => Promise<Range | undefined>,
+    end: () => number,
+  ): Range | Promise<Range | undefined>;
+}
+
+/** Ranges that readers behind the head have read: a thousand that reconnect at once read and encode them once. */
+function sharedRanges(): SharedRanges {
+  const kept = new Map<string, Range>();
+  const loading = new Map<string, Promise<Range | undefined>>();
+  let bytes = 0;
+
+  function keep(name: string, range: Range): void {
+    // Its events, and about as much again for the bytes made of them.
+    bytes += range.weights.all * 2;
+    kept.set(name, range);
+    for (const [oldest, { weights }] of kept) {
+      if (bytes <= sharedBytesMax) break;
+      kept.delete(oldest);
+      bytes -= weights.all * 2;
+    }
+  }
+
+  return {
+    read(name, load, end) {
+      const known = kept.get(name);
+      if (known !== undefined) return known;
+      let pending = loading.get(name);
+      if (pending === undefined) {
+        pending = load().then(
+          (range) => {
+            loading.delete(name);
+            // At the head a range may still grow; only what has more behind it is worth keeping.
+            if (range !== undefined && range.to < end()) keep(name, range);
+            return range;
+          },
+          (error: unknown) => {
+            loading.delete(name);
+            throw error;
+          },
+        );
+        loading.set(name, pending);
+      }
+      return pending;
+    },
+  };
+}

@@ -1,0 +1,310 @@
+// THE WRITE PATH. Everything that becomes an event comes through here, whoever says it:
+//
+//   draft ─▶ accept (state machine, children, plan gate) ─▶ commit (number, shape, mirror) ─▶ store (fsync) ─▶ answer
+//
+// The reading side begins in stream.ts.
+
+import { type Draft, type Facts, is, isFinal, limits, type RunState, RunwireError } from "@runwire/protocol";
+import type { Commit } from "./log/commit.js";
+import { isEnded, type RunRecord } from "./log/head.js";
+import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
+import type { RunKey, Store } from "./store.js";
+import type { Transcripts } from "./transcripts.js";
+
+/** Who is writing, so that a retry stores once: the number is that of the first draft. */
+export interface ProducerClaim {
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+export interface Appended {
+  /** Positions in the full view; null where every draft was already stored or said nothing new. */
+  readonly first_pos: number | null;
+  readonly last_pos: number;
+  readonly last_producer_seq?: number;
+}
+
+export interface NewRun {
+  readonly messages: readonly Facts[];
+  readonly session_id: string | null;
+  readonly agent: string | null;
+  readonly model: string | null;
+  readonly planning_gate: RunRecord["planning_gate"];
+  readonly metadata: Facts;
+  readonly lease_ms: number;
+  /** Further members of `turn.submitted`. */
+  readonly asked: Facts;
+}
+
+export interface NewChild {
+  readonly child_id?: string;
+  readonly prompt: string;
+  readonly tools_allowed?: readonly string[];
+}
+
+export interface Ingest {
+  create(tenant: string, run: NewRun): Promise<{ run_id: string; session_id: string; state: RunState }>;
+  /** All or nothing. With a claim, drafts that are already stored are skipped. */
+  append(key: RunKey, drafts: readonly Draft[], claim?: ProducerClaim): Promise<Appended>;
+  spawn(key: RunKey, child: NewChild): Promise<{ child_id: string }>;
+  /** Any other change to a run, decided against its head inside the transaction. */
+  change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
+  /** Does what is due: pending deltas, lost producers, requests past their time. */
+  sweep(): Promise<void>;
+  close(): void;
+}
+
+const foldTriesMax = 20;
+
+export function ingest(store: Store, transcripts: Transcripts): Ingest {
+  const ticks = new Map<string, NodeJS.Timeout>();
+
+  /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
+  async function change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T> {
+    const pending: string[] = [];
+    const value = await store.append(key, (commit) => {
+      pending.length = 0;
+      const decided = decide(commit);
+      for (const run_id of commit.touched()) {
+        commit.tick(run_id);
+        if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
+      }
+      return decided;
+    });
+    for (const run_id of pending) tickLater({ tenant: key.tenant, run_id });
+    return value;
+  }
+
+  function tickLater(key: RunKey): void {
+    if (ticks.has(key.run_id)) return;
+    const timer = setTimeout(() => {
+      ticks.delete(key.run_id);
+      // A store that is down keeps the text in the full log; the sweeper tries again.
+      change(key, (commit) => commit.tick(key.run_id)).catch(() => {});
+    }, limits.tickMs);
+    ticks.set(key.run_id, timer);
+  }
+
+  return {
+    async create(tenant, run) {
+      return change({ tenant, run_id: "" }, (commit) => {
+        const run_id = commit.newId("run", commit.nowMs);
+        const session_id = run.session_id ?? commit.newId("sess", commit.nowMs);
+        const state: RunState = run.planning_gate === "off" ? "running" : "planning";
+        commit.create({
+          tenant,
+          run_id,
+          parent_id: null,
+          root_id: run_id,
+          depth: 0,
+          created_at: new Date(commit.nowMs).toISOString(),
+          session_id,
+          agent: run.agent,
+          planning_gate: run.planning_gate,
+          external: true,
+          lease_ms: run.lease_ms,
+          metadata: run.metadata,
+        });
+        const { messages, agent, model, metadata, asked } = run;
+        const turn_id = commit.newId("turn", commit.nowMs);
+        commit.write(run_id, { type: "run.lifecycle", payload: { state, reason: null } });
+        commit.write(run_id, {
+          type: "turn.submitted",
+          payload: { messages, agent, model, session_id, turn_id, metadata, ...asked },
+        });
+        return { run_id, session_id, state };
+      });
+    },
+
+    async append(key, drafts, claim) {
+      const said = new Map<string, Said>();
+      for (let tries = 1; ; tries++) {
+        await foldSaid(key, drafts, said);
+        try {
+          return await change(key, (commit) => appendDrafts(commit, key.run_id, drafts, claim, said));
+        } catch (error) {
+          if (!(error instanceof StaleFold)) throw error;
+          if (tries === foldTriesMax) {
+            throw new RunwireError(
+              "KAI-SERVER-STORE-0001",
+              "text was still being written while the run was ended",
+            );
+          }
+        }
+      }
+    },
+
+    spawn: (key, child) =>
+      change(key, (commit) => {
+        headIn(commit, key.run_id);
+        return { child_id: spawnIn(commit, key.run_id, { ...child }) };
+      }),
+
+    change,
+
+    async sweep() {
+      for (const due of await store.due()) {
+        const { key } = due;
+        const decide = {
+          deltas: (commit: Commit) => commit.tick(key.run_id),
+          lease: (commit: Commit) => loseProducer(commit, key.run_id),
+          request: (commit: Commit) =>
+            due.why === "request" && closeRequest(commit, key.run_id, due.request_id, "expired"),
+        }[due.why];
+        // One run that cannot be swept must not keep the others waiting; the next round tries it again.
+        await change(key, decide).catch(() => {});
+      }
+    },
+
+    close() {
+      for (const timer of ticks.values()) clearTimeout(timer);
+      ticks.clear();
+    },
+  };
+
+  /** A run that ends as done settles its message, whose text is folded from the log before the commit. */
+  async function foldSaid(key: RunKey, drafts: readonly Draft[], said: Map<string, Said>): Promise<void> {
+    for (const draft of drafts) {
+      if (!is(draft, "run.lifecycle") || draft.payload.state !== "done") continue;
+      const run_id = draft.child_id ?? key.run_id;
+      const folded = await transcripts.latest({ tenant: key.tenant, run_id });
+      if (folded !== undefined) said.set(run_id, { pos: folded.pos, text: folded.message });
+    }
+  }
+}
+
+function appendDrafts(
+  commit: Commit,
+  run_id: string,
+  drafts: readonly Draft[],
+  claim: ProducerClaim | undefined,
+  said: ReadonlyMap<string, Said>,
+): Appended {
+  const head = headIn(commit, run_id);
+  const before = head.views.full.pos;
+  let fresh = drafts;
+  if (claim !== undefined) {
+    const stored = storedSeq(head.producers[claim.id], claim);
+    fresh = drafts.slice(Math.max(0, stored + 1 - claim.seq));
+    if (fresh.length > 0) {
+      const seq = claim.seq + drafts.length - 1;
+      commit.mark({ log: run_id, id: claim.id, epoch: claim.epoch, seq });
+    }
+  }
+  if (fresh.length > 0 && isEnded(head))
+    throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
+  for (const draft of fresh) accept(commit, run_id, draft, said);
+  const after = headIn(commit, run_id);
+  const last_pos = after.views.full.pos;
+  return {
+    first_pos: last_pos > before ? before + 1 : null,
+    last_pos,
+    ...(claim === undefined ? {} : { last_producer_seq: after.producers[claim.id]?.seq ?? 0 }),
+  };
+}
+
+/** The last number stored of this producer. Numbers go on across epochs; an old epoch may not write. */
+function storedSeq(known: { epoch: number; seq: number } | undefined, claim: ProducerClaim): number {
+  const stored = known?.seq ?? 0;
+  if (known !== undefined && claim.epoch < known.epoch) {
+    throw new RunwireError("KAI-PRODUCER-FENCED-0001", `epoch ${claim.epoch} is older than ${known.epoch}`);
+  }
+  if (claim.seq > stored + 1) {
+    throw new RunwireError("KAI-PRODUCER-GAP-0001", `got ${claim.seq}, the next is ${stored + 1}`);
+  }
+  return stored;
+}
+
+/** One draft of a producer, for the run or one of its live descendants. */
+function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<string, Said>): void {
+  const target = draft.child_id == null ? run_id : descendant(commit, run_id, draft.child_id);
+  if (is(draft, "run.lifecycle")) {
+    const head = headIn(commit, target);
+    const { state } = draft.payload;
+    const gated = head.state === "planning" || head.state === "awaiting_approval";
+    if (head.run.planning_gate === "required" && gated && !isFinal(state) && state === "running") {
+      throw forbidden(head, "its plan must be approved first");
+    }
+    move(commit, target, { ...draft.payload, reason: draft.payload.reason ?? null }, said.get(target));
+    return;
+  }
+  if (is(draft, "child.spawn")) {
+    spawnIn(commit, target, draft.payload);
+    return;
+  }
+  commit.write(target, draft);
+  if (is(draft, "plan.proposal")) passGate(commit, target);
+}
+
+/** A proposed plan waits for a person where the run was started so, and only shows itself otherwise. */
+function passGate(commit: Commit, run_id: string): void {
+  const { state, run } = headIn(commit, run_id);
+  if (state !== "planning") return;
+  if (run.planning_gate === "required")
+    move(commit, run_id, { state: "awaiting_approval", reason: "plan proposed" });
+  if (run.planning_gate === "preview") move(commit, run_id, { state: "running", reason: "plan shown" });
+}
+
+function descendant(commit: Commit, run_id: string, child_id: string): string {
+  const child = commit.head(child_id);
+  if (child === undefined || isEnded(child) || !isBelow(commit, child_id, run_id)) {
+    throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id} below ${run_id}`);
+  }
+  return child_id;
+}
+
+function isBelow(commit: Commit, child_id: string, run_id: string): boolean {
+  for (
+    let at = commit.head(child_id)?.run.parent_id ?? null;
+    at !== null;
+    at = commit.head(at)?.run.parent_id ?? null
+  ) {
+    if (at === run_id) return true;
+  }
+  return false;
+}
+
+function spawnIn(
+  commit: Commit,
+  parent_id: string,
+  payload: Facts & { child_id?: string; prompt?: string },
+): string {
+  const parent = headIn(commit, parent_id);
+  if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
+  const { run } = parent;
+  if (run.depth >= limits.childDepthMax) {
+    throw new RunwireError(
+      "KAI-RUN-CHILD-0003",
+      `${parent_id} is ${run.depth} levels deep, which is the most`,
+    );
+  }
+  if (parent.children.length >= limits.liveDescendantsMax) {
+    throw new RunwireError("KAI-RUN-CHILD-0003", `${parent_id} has ${parent.children.length} live children`);
+  }
+  const child_id = payload.child_id ?? commit.newId("run", commit.nowMs);
+  if (!child_id.startsWith("run_")) {
+    throw new RunwireError("KAI-STREAM-PROTO-0001", "child.spawn: `child_id` must begin with `run_`");
+  }
+  commit.create({
+    ...run,
+    run_id: child_id,
+    parent_id,
+    depth: run.depth + 1,
+    planning_gate: "off",
+    created_at: new Date(commit.nowMs).toISOString(),
+    metadata: {},
+  });
+  commit.write(parent_id, { type: "child.spawn", payload: { ...payload, child_id } });
+  commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
+  const messages = [{ role: "user", content: payload.prompt ?? "" }];
+  const { session_id, agent } = run;
+  commit.write(child_id, { type: "turn.submitted", payload: { messages, agent, session_id, parent_id } });
+  return child_id;
+}
+
+function loseProducer(commit: Commit, run_id: string): void {
+  const head = commit.head(run_id);
+  if (head === undefined || isEnded(head)) return;
+  end(commit, run_id, "error", `producer lost: its lease of ${head.run.lease_ms} ms was not renewed`);
+}

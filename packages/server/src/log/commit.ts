@@ -1,0 +1,265 @@
+// The pure heart of the write path: drafts become numbered, shaped, mirrored records against heads that the
+// store holds still. No I/O happens here, and nothing here outlives a commit that fails.
+//
+// Shaping (per producing run):
+//   delta    → the full log at once, and into its group (type, call_id)
+//   control  → first every group of the run, oldest first, to the default log; then itself to both
+//   due      → 100 ms after the last tick: the core group that has waited longest, and every extended one
+// A joined record stores in `covers` how far into the full log its group now reaches, so what is pending is
+// always "the full log after `covers`", and a crash needs no other repair than the next tick.
+
+import {
+  type Draft,
+  type Facts,
+  flowOf,
+  type IdSource,
+  isFinal,
+  limits,
+  RunwireError,
+} from "@runwire/protocol";
+import { feedsOf } from "./feeds.js";
+import {
+  advance,
+  feedHead,
+  firstHead,
+  type Group,
+  type Head,
+  joinedChars,
+  joinedPayload,
+  nextIn,
+  type RunRecord,
+  withProducer,
+} from "./head.js";
+import type { Place, ProducerMark, Record } from "./record.js";
+
+/** What a writer may do inside the transaction. A throw takes back everything this writer did. */
+export interface Commit {
+  readonly nowMs: number;
+  /** The run's head, with what this commit has written so far; undefined for an unknown run. */
+  head(run_id: string): Head | undefined;
+  newId: IdSource["next"];
+  create(run: RunRecord): void;
+  write(run_id: string, draft: Draft): void;
+  /** Stores how far a fenced producer has come, with whatever else this writer writes. */
+  mark(producer: ProducerMark): void;
+  /** Model text that this writer has put into the run's default log after a position. */
+  saidAfter(run_id: string, pos: number): string;
+  /** Logs that this writer has moved. */
+  touched(): readonly string[];
+  /** The run's head before this writer. */
+  committed(run_id: string): Head | undefined;
+  /** Emits what is due of the run's pending deltas. */
+  tick(run_id: string): void;
+  /** Emits all of them, as a control event would. */
+  flush(run_id: string): void;
+}
+
+export interface CommitParts {
+  readonly nowMs: number;
+  readonly ids: IdSource;
+  /** Heads as committed, of the writer's tenant. */
+  readonly headOf: (run_id: string) => Head | undefined;
+  /** Whether any tenant has a run of this id. */
+  readonly isTaken: (run_id: string) => boolean;
+}
+
+/** A commit in the making: what one writer wrote, kept apart until it is whole. */
+export interface Draftwork {
+  readonly commit: Commit;
+  readonly records: readonly Record[];
+  readonly heads: ReadonlyMap<string, Head>;
+  readonly created: readonly RunRecord[];
+  /** Heads that moved without a record, and must be stored themselves. */
+  readonly kept: ReadonlySet<string>;
+}
+
+export function draftwork({ nowMs, ids, headOf, isTaken }: CommitParts): Draftwork {
+  const records: Record[] = [];
+  const created: RunRecord[] = [];
+  const heads = new Map<string, Head>();
+  const kept = new Set<string>();
+  const ts = isoTime(nowMs);
+  let producer: ProducerMark | null = null;
+
+  const head = (log: string): Head | undefined => heads.get(log) ?? headOf(log);
+
+  function known(log: string): Head {
+    const found = head(log);
+    if (found === undefined) throw new RunwireError("KAI-RUN-MISSING-0001", log);
+    return found;
+  }
+
+  /** Numbers a record in its own log, every ancestor's and the feeds that show it, and moves their heads. */
+  function place(
+    by: string,
+    views: { readonly default: boolean; readonly full: boolean },
+    draft: Draft,
+    covers: number | null,
+    scopeText: string | null,
+  ): void {
+    const places: Place[] = [];
+    const { type, payload } = draft;
+    for (let log: string | null = by; log !== null; ) {
+      const at: Head = known(log);
+      places.push(placeIn(at, views, type));
+      log = at.run.parent_id;
+    }
+    const producing = known(by);
+    for (const feed of feedsOf(producing.run, type)) {
+      const at: Head = head(feed) ?? feedHead(producing.run.tenant, feed);
+      heads.set(feed, at);
+      places.push(placeIn(at, { default: true, full: false }, type));
+    }
+    // The id is above the last one of every log it goes to, also when another writer's clock was ahead.
+    for (const { log } of places) ids.raise(known(log).lastId);
+    const record: Record = {
+      id: ids.next("evt", nowMs),
+      ts,
+      type,
+      by,
+      payloadText: JSON.stringify(payload),
+      scopeText,
+      places,
+      covers,
+      producer,
+    };
+    records.push(record);
+    if (producer !== null) kept.delete(producer.log);
+    producer = null;
+    for (const at of places)
+      heads.set(
+        at.log,
+        advance(known(at.log), record, at, () => payload as Facts),
+      );
+  }
+
+  function emit(run_id: string, group: Group): void {
+    const draft = { type: group.type, payload: joinedPayload(group) } as Draft;
+    place(run_id, { default: true, full: false }, draft, group.last, group.scopeText);
+  }
+
+  function flush(run_id: string): void {
+    for (const group of known(run_id).groups) emit(run_id, group);
+  }
+
+  function tick(run_id: string): void {
+    const { groups, tickMs } = known(run_id);
+    // A clock that went back counts as passed.
+    if (groups.length === 0 || (nowMs >= tickMs && nowMs - tickMs < limits.tickMs)) return;
+    const core = groups.find((group) => flowOf(group.type) === "core-delta");
+    for (const group of groups) {
+      if (group === core || flowOf(group.type) === "extended-delta") emit(run_id, group);
+    }
+  }
+
+  function write(run_id: string, draft: Draft): void {
+    const { state } = known(run_id);
+    if (state !== null && isFinal(state))
+      throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
+    const scopeText = draft.scope === undefined ? null : JSON.stringify(draft.scope);
+    if (flowOf(draft.type) === "control") {
+      flush(run_id);
+      place(run_id, { default: true, full: true }, draft, null, scopeText);
+      return;
+    }
+    for (const piece of splitDelta(draft)) {
+      place(run_id, { default: false, full: true }, piece, null, scopeText);
+      for (const group of known(run_id).groups) {
+        if (joinedChars(group) >= limits.groupBytesMax) emit(run_id, group);
+      }
+    }
+  }
+
+  return {
+    records,
+    heads,
+    created,
+    kept,
+    commit: {
+      nowMs,
+      head,
+      newId: (prefix, ms) => ids.next(prefix, ms),
+      create(run) {
+        if (isTaken(run.run_id) || heads.has(run.run_id)) {
+          throw new RunwireError("KAI-RUN-CHILD-0003", `the id ${run.run_id} is taken`);
+        }
+        created.push(run);
+        heads.set(run.run_id, firstHead(run));
+      },
+      touched: () => [...heads.keys()],
+      committed: headOf,
+      write,
+      tick,
+      flush,
+      mark(mark) {
+        const head = known(mark.log);
+        heads.set(mark.log, { ...head, producers: withProducer(head.producers, mark) });
+        // The next record carries it; a writer that writes nothing has its head stored instead.
+        producer = mark;
+        kept.add(mark.log);
+      },
+      saidAfter(run_id, pos) {
+        return records
+          .filter(
+            ({ by, type, places }) =>
+              by === run_id && type === "text.delta" && (places[0]?.defaultPos ?? 0) > pos,
+          )
+          .map(({ payloadText }) => JSON.parse(payloadText) as { text: string; call_id?: string })
+          .filter(({ call_id }) => call_id == null)
+          .map(({ text }) => text)
+          .join("");
+      },
+    },
+  };
+}
+
+function placeIn(
+  head: Head,
+  views: { readonly default: boolean; readonly full: boolean },
+  type: Draft["type"],
+): Place {
+  const none = { pos: 0, seq: 0 };
+  const inDefault = views.default ? nextIn(head.views.default, type) : none;
+  const inFull = views.full ? nextIn(head.views.full, type) : none;
+  return {
+    log: head.run.run_id,
+    defaultPos: inDefault.pos,
+    defaultSeq: inDefault.seq,
+    fullPos: inFull.pos,
+    fullSeq: inFull.seq,
+  };
+}
+
+/** A delta longer than the limit becomes several; no character is cut in two. */
+function splitDelta(draft: Draft): readonly Draft[] {
+  const { text } = draft.payload as Facts;
+  const bytesMax = limits.deltaBytesMax;
+  if (typeof text !== "string" || text.length * 3 <= bytesMax) return [draft];
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= bytesMax) return [draft];
+  const charsMax = bytes === text.length ? bytesMax : Math.floor(bytesMax / 3);
+  const pieces: Draft[] = [];
+  for (let from = 0; from < text.length; ) {
+    let to = Math.min(from + charsMax, text.length);
+    if (to < text.length && isLowSurrogate(text.charCodeAt(to))) to -= 1;
+    pieces.push({ ...draft, payload: { ...draft.payload, text: text.slice(from, to) } as never });
+    from = to;
+  }
+  return pieces;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+let isoMs = -1;
+let isoText = "";
+
+/** `toISOString` costs half a microsecond; a commit's records share one. */
+function isoTime(ms: number): string {
+  if (ms !== isoMs) {
+    isoMs = ms;
+    isoText = new Date(ms).toISOString();
+  }
+  return isoText;
+}

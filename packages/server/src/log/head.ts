@@ -1,0 +1,293 @@
+// What a run's log amounts to for the next writer: numbers, state, pending deltas, what is open. A head is a
+// fold of the run's records, so it is never stored per commit: a restart folds the records that came after
+// the last stored head.
+
+import {
+  type EventType,
+  type Facts,
+  flowOf,
+  isCore,
+  isFinal,
+  type RunState,
+  type View,
+} from "@runwire/protocol";
+import type { Place, ProducerMark, Record } from "./record.js";
+
+export interface ViewHead {
+  readonly pos: number;
+  readonly seq: number;
+}
+
+/** Deltas of one (type, call_id) that the full log holds and the default log does not yet. */
+export interface Group {
+  readonly type: EventType;
+  readonly call_id: string | null;
+  /** Full position of the first pending delta; groups are emitted in this order. */
+  readonly first: number;
+  /** Full position of the last pending delta: what the joined record will cover. */
+  readonly last: number;
+  /** The first pending delta's payload; the joined record differs from it in what is joined only. */
+  readonly payload: Facts;
+  readonly scopeText: string | null;
+  /** What is pending, joined: text, or a list of audio chunks. */
+  readonly text: string;
+  readonly chunks: readonly string[] | null;
+}
+
+export interface Request {
+  readonly kind: "approval" | "clarify";
+  readonly status: "pending" | "resolved" | "closed";
+  readonly expires_at: string | null;
+  readonly call_id: string | null;
+  /** The answer as JSON text: the same answer again is not a conflict. */
+  readonly answer: string | null;
+}
+
+/** What a run was created with. */
+export interface RunRecord {
+  readonly tenant: string;
+  readonly run_id: string;
+  readonly parent_id: string | null;
+  readonly root_id: string;
+  readonly depth: number;
+  readonly created_at: string;
+  readonly session_id: string | null;
+  readonly agent: string | null;
+  readonly planning_gate: "off" | "preview" | "required";
+  /** Whether someone outside writes it, who must renew a lease of this length. */
+  readonly external: boolean;
+  readonly lease_ms: number;
+  readonly metadata: Facts;
+}
+
+export interface Head {
+  readonly run: RunRecord;
+  readonly views: { readonly [V in View]: ViewHead };
+  readonly lastId: string;
+  /** Null before event 1, and for feeds. */
+  readonly state: RunState | null;
+  readonly reason: string | null;
+  readonly ended_at: string | null;
+  /** When text or reasoning, or a tick, last went to the default log. */
+  readonly tickMs: number;
+  /** Ordered by `first`. */
+  readonly groups: readonly Group[];
+  /** Tool calls that have started and not ended, with when. */
+  readonly calls: { readonly [call_id: string]: string };
+  readonly requests: { readonly [id: string]: Request };
+  /** Live children. */
+  readonly children: readonly string[];
+  readonly producers: { readonly [id: string]: { readonly epoch: number; readonly seq: number } };
+  /** Whether there is model text that no `message.settled` has settled. */
+  readonly unsettled: boolean;
+  /** Default position of the last model text. */
+  readonly saidPos: number;
+  readonly title: string | null;
+  readonly plan_id: string | null;
+  readonly steps: number;
+  readonly usage: { readonly [member: string]: number };
+}
+
+export function firstHead(run: RunRecord): Head {
+  return {
+    run,
+    views: { default: { pos: 0, seq: 0 }, full: { pos: 0, seq: 0 } },
+    lastId: "",
+    state: null,
+    reason: null,
+    ended_at: null,
+    tickMs: 0,
+    groups: [],
+    calls: {},
+    requests: {},
+    children: [],
+    producers: {},
+    unsettled: false,
+    saidPos: 0,
+    title: null,
+    plan_id: null,
+    steps: 0,
+    usage: {},
+  };
+}
+
+/** The head of a tenant's feed: a log that others' records are placed in, with no life of its own. */
+export function feedHead(tenant: string, log: string): Head {
+  return firstHead({
+    tenant,
+    run_id: log,
+    parent_id: null,
+    root_id: log,
+    depth: 0,
+    created_at: "",
+    session_id: null,
+    agent: null,
+    planning_gate: "off",
+    external: false,
+    lease_ms: 0,
+    metadata: {},
+  });
+}
+
+/** The head after one more record. `payload` is the record's payload, parsed. */
+export function advance(head: Head, record: Record, place: Place, payload: () => Facts): Head {
+  const views = {
+    default: place.defaultPos === 0 ? head.views.default : { pos: place.defaultPos, seq: place.defaultSeq },
+    full: place.fullPos === 0 ? head.views.full : { pos: place.fullPos, seq: place.fullSeq },
+  };
+  const moved: Moved = { ...head, views, lastId: record.id };
+  const { producer } = record;
+  if (producer !== null && producer.log === head.run.run_id)
+    moved.producers = withProducer(head.producers, producer);
+  if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload);
+  if (
+    record.type === "run.lifecycle" &&
+    head.children.includes(record.by) &&
+    isFinal(payload().state as RunState)
+  ) {
+    return { ...moved, children: head.children.filter((child) => child !== record.by) };
+  }
+  return moved;
+}
+
+type Moved = { -readonly [K in keyof Head]: Head[K] };
+
+function ownRecord(head: Moved, record: Record, place: Place, payload: () => Facts): Head {
+  const flow = flowOf(record.type);
+  if (flow !== "control") {
+    // A delta is pending from the full log until the default log's record that covers it.
+    if (place.fullPos !== 0) return { ...head, ...pended(head, record, place.fullPos, payload()) };
+    const { type, covers } = record;
+    const call_id = callOf(payload());
+    head.groups = head.groups.filter(
+      (group) => group.type !== type || group.call_id !== call_id || group.last > (covers ?? 0),
+    );
+    head.tickMs = Date.parse(record.ts);
+    if (type === "text.delta" && call_id === null) head.saidPos = place.defaultPos;
+    return head;
+  }
+  const p = payload();
+  switch (record.type) {
+    case "run.lifecycle":
+      head.state = p.state as RunState;
+      head.reason = (p.reason as string | null | undefined) ?? null;
+      if (isFinal(head.state)) head.ended_at = record.ts;
+      break;
+    case "tool.start":
+      head.calls = { ...head.calls, [p.call_id as string]: record.ts };
+      break;
+    case "tool.end": {
+      const { [p.call_id as string]: _, ...open } = head.calls;
+      head.calls = open;
+      break;
+    }
+    case "child.spawn":
+      head.children = [...head.children, p.child_id as string];
+      break;
+    case "approval.requested":
+      head.requests = { ...head.requests, [p.approval_id as string]: request("approval", p) };
+      break;
+    case "clarify.requested":
+      head.requests = { ...head.requests, [p.clarify_id as string]: request("clarify", p) };
+      break;
+    case "approval.resolved":
+      head.requests = resolved(head.requests, p.approval_id as string, p);
+      break;
+    case "clarify.resolved":
+      head.requests = resolved(head.requests, p.clarify_id as string, p);
+      break;
+    case "message.settled":
+      head.unsettled = false;
+      break;
+    case "plan.proposal":
+      head.plan_id = (p.plan as { id: string }).id;
+      break;
+    case "step.boundary":
+      head.steps += 1;
+      break;
+    case "title":
+      head.title = p.title as string;
+      break;
+    case "usage":
+      head.usage = summed(head.usage, p);
+      break;
+    default:
+      break;
+  }
+  return head;
+}
+
+function pended(head: Head, record: Record, pos: number, payload: Facts): Pick<Head, "groups" | "unsettled"> {
+  const { type, scopeText } = record;
+  const call_id = callOf(payload);
+  const unsettled = head.unsettled || (type === "text.delta" && call_id === null);
+  const text = typeof payload.text === "string" ? payload.text : "";
+  const chunks = Array.isArray(payload.chunks) ? (payload.chunks as readonly string[]) : null;
+  if (text === "" && (chunks === null || chunks.length === 0)) return { groups: head.groups, unsettled };
+  const at = head.groups.findIndex((group) => group.type === type && group.call_id === call_id);
+  const known = head.groups[at];
+  if (known === undefined) {
+    const group = { type, call_id, first: pos, last: pos, payload, scopeText, text, chunks };
+    return { groups: [...head.groups, group], unsettled };
+  }
+  const more = {
+    ...known,
+    last: pos,
+    text: known.text + text,
+    chunks: known.chunks === null ? null : [...known.chunks, ...(chunks ?? [])],
+  };
+  return { groups: head.groups.with(at, more), unsettled };
+}
+
+/** What a delta's group is told apart by, beside its type and run. */
+function callOf(payload: Facts): string | null {
+  const id = payload.call_id ?? payload.process_id;
+  return typeof id === "string" ? id : null;
+}
+
+/** The payload of the record that covers a group. */
+export function joinedPayload({ payload, text, chunks }: Group): Facts {
+  return chunks === null ? { ...payload, text } : { ...payload, chunks };
+}
+
+export function joinedChars({ text, chunks }: Group): number {
+  return chunks === null ? text.length : chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+}
+
+function request(kind: Request["kind"], p: Facts): Request {
+  const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
+  const call_id = typeof p.call_id === "string" ? p.call_id : null;
+  return { kind, status: "pending", expires_at, call_id, answer: null };
+}
+
+function resolved(requests: Head["requests"], id: string, p: Facts): Head["requests"] {
+  const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
+  if (known === undefined || known.status !== "pending") return requests;
+  const closed = p.outcome === "expired" || p.outcome === "closed";
+  const answer = JSON.stringify(
+    known.kind === "approval" ? [p.decision, p.input ?? null] : (p.answer ?? null),
+  );
+  return { ...requests, [id]: { ...known, status: closed ? "closed" : "resolved", answer } };
+}
+
+export function withProducer(producers: Head["producers"], mark: ProducerMark): Head["producers"] {
+  return { ...producers, [mark.id]: { epoch: mark.epoch, seq: mark.seq } };
+}
+
+function summed(usage: Head["usage"], more: Facts): Head["usage"] {
+  const sum: { [member: string]: number } = { ...usage };
+  for (const [member, value] of Object.entries(more)) {
+    if (typeof value === "number")
+      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
+  }
+  return sum;
+}
+
+export function isEnded(head: Head): boolean {
+  return head.state !== null && isFinal(head.state);
+}
+
+/** The next number of a record of this type in a view. */
+export function nextIn(view: ViewHead, type: EventType): ViewHead {
+  return { pos: view.pos + 1, seq: view.seq + (isCore(type) ? 1 : 0) };
+}

@@ -1,0 +1,94 @@
+// How a run moves and ends, inside a commit.
+
+import { type Facts, isFinal, mayMove, type RunState, RunwireError, runStates } from "@runwire/protocol";
+import type { Commit } from "./commit.js";
+import type { Head } from "./head.js";
+
+/** Model text of a run's default log up to a position, folded before the commit. */
+export interface Said {
+  readonly pos: number;
+  readonly text: string;
+}
+
+/** Thrown where more text was committed after the fold: fold again, then try again. */
+export class StaleFold extends Error {}
+
+export function headIn(commit: Commit, run_id: string): Head {
+  const head = commit.head(run_id);
+  if (head === undefined) throw new RunwireError("KAI-RUN-MISSING-0001", run_id);
+  return head;
+}
+
+/** Changes a run's state, where its present one allows it. A change to the same state says nothing. */
+export function move(
+  commit: Commit,
+  run_id: string,
+  payload: Facts & { state: RunState },
+  said?: Said,
+): void {
+  const head = headIn(commit, run_id);
+  const { state: to } = payload;
+  if (head.state === to) return;
+  if (head.state !== null) {
+    if (isFinal(head.state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
+    if (!mayMove(head.state, to)) throw forbidden(head, `cannot become ${to}`);
+  }
+  if (isFinal(to)) closeOpenThings(commit, run_id);
+  if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, said);
+  commit.write(run_id, { type: "run.lifecycle", payload });
+}
+
+export function forbidden(head: Head, what: string): RunwireError {
+  const allowed = runStates.filter((state) => head.state !== null && mayMove(head.state, state));
+  return new RunwireError(
+    "KAI-RUN-STATE-0001",
+    `${head.run.run_id} is ${head.state} and ${what}; from here it may become ${allowed.join(", ") || "nothing"}`,
+  );
+}
+
+/** Ends a run that nobody else will: its producer is gone, or its parent has ended. */
+export function end(commit: Commit, run_id: string, state: "aborted" | "error", reason: string): void {
+  move(commit, run_id, { state, reason });
+}
+
+// What belongs to the run comes before its end: calls, requests and children that are still open.
+function closeOpenThings(commit: Commit, run_id: string): void {
+  for (const [call_id, startedAt] of Object.entries(headIn(commit, run_id).calls)) {
+    const error = { code: "KAI-RUN-TOOL-0001", message: "interrupted: the run ended before the tool did" };
+    const duration_ms = Math.max(0, commit.nowMs - Date.parse(startedAt));
+    commit.write(run_id, { type: "tool.end", payload: { call_id, ok: false, error, duration_ms } });
+  }
+  for (const [id, { status }] of Object.entries(headIn(commit, run_id).requests)) {
+    if (status === "pending") closeRequest(commit, run_id, id, "closed");
+  }
+  for (const child of headIn(commit, run_id).children) end(commit, child, "aborted", "parent ended");
+}
+
+/** Nobody answered: an approval fails closed, a question stays open to the agent's own judgement. */
+export function closeRequest(
+  commit: Commit,
+  run_id: string,
+  id: string,
+  outcome: "closed" | "expired",
+): void {
+  const request = headIn(commit, run_id).requests[id];
+  if (request?.status !== "pending") return;
+  if (request.kind === "approval") {
+    commit.write(run_id, {
+      type: "approval.resolved",
+      payload: { approval_id: id, decision: "deny", outcome, reason: null },
+    });
+  } else {
+    commit.write(run_id, { type: "clarify.resolved", payload: { clarify_id: id, answer: null, outcome } });
+  }
+}
+
+function settle(commit: Commit, run_id: string, said: Said | undefined): void {
+  // Pending text goes first, so that all of it is either folded or in this commit.
+  const message_id = commit.newId("msg", commit.nowMs);
+  commit.flush(run_id);
+  const before = commit.committed(run_id)?.saidPos ?? 0;
+  if (before > (said?.pos ?? 0)) throw new StaleFold();
+  const text = (said?.text ?? "") + commit.saidAfter(run_id, said?.pos ?? 0);
+  commit.write(run_id, { type: "message.settled", payload: { message_id, text } });
+}

@@ -1,0 +1,61 @@
+// One stored thing: an event with every place it has. A control event of a grandchild has six places (two
+// views of three logs) and is stored once.
+
+import { type Event, type EventType, StoredEvent, type View } from "@runwire/protocol";
+
+/** Where a record stands in one log: its numbers in both views, 0 where it is not in that view. */
+export interface Place {
+  /** The run, or the feed, whose log this is. */
+  readonly log: string;
+  readonly defaultPos: number;
+  readonly defaultSeq: number;
+  readonly fullPos: number;
+  readonly fullSeq: number;
+}
+
+/** The last number that a fenced producer of a run has stored. */
+export interface ProducerMark {
+  /** The run it writes to, whose log this record is in. */
+  readonly log: string;
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+export interface Record {
+  readonly id: string;
+  readonly ts: string;
+  readonly type: EventType;
+  /** The run that produced it. */
+  readonly by: string;
+  readonly payloadText: string;
+  readonly scopeText: string | null;
+  readonly places: readonly Place[];
+  /** On a joined delta: the position in the producing run's full log that its group now reaches to. */
+  readonly covers: number | null;
+  readonly producer: ProducerMark | null;
+}
+
+/** The record as one log and view shows it, or undefined where it is not in that view. */
+export function eventAt(record: Record, place: Place, view: View): StoredEvent | undefined {
+  const pos = view === "default" ? place.defaultPos : place.fullPos;
+  if (pos === 0) return undefined;
+  return new StoredEvent(
+    record.id,
+    record.ts,
+    record.type,
+    place.log,
+    place.log === record.by ? null : record.by,
+    pos,
+    view === "default" ? place.defaultSeq : place.fullSeq,
+    record.payloadText,
+    record.scopeText,
+  );
+}
+
+const envelopeBytes = 200;
+
+/** About what an event costs on a wire. */
+export function weightOf(e: Event): number {
+  return envelopeBytes + (e instanceof StoredEvent ? e.payloadText.length : 0);
+}

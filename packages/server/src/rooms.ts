@@ -1,0 +1,16 @@
+import type { Clock } from "./clock.js";
+import type { Connections } from "./connections.js";
+import type { Hub } from "./hub.js";
+import type { Ingest } from "./ingest.js";
+import type { Store } from "./store.js";
+import type { Transcripts } from "./transcripts.js";
+
+/** What routes and transports are handed; `gateway.ts` alone puts it together. */
+export interface Rooms {
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly hub: Hub;
+  readonly ingest: Ingest;
+  readonly transcripts: Transcripts;
+  readonly connections: Connections;
+}

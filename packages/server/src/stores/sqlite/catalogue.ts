@@ -1,0 +1,74 @@
+// What is looked up in the file by name: runs, heads of runs that are neither live nor hot, feeds, snapshots.
+
+import type { DatabaseSyncInstance } from "@photostructure/sqlite";
+import { type EventType, StoredEvent, type View } from "@runwire/protocol";
+import { firstHead, type Head, type RunRecord } from "../../log/head.js";
+import type { KeptSnapshot, RunQuery } from "../../store.js";
+
+interface RunRow {
+  readonly record: string;
+  readonly head: string | null;
+}
+
+export interface Catalogue {
+  head(log: string): Head | undefined;
+  /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
+  roots(tenant: string, query: RunQuery, below: string): readonly Head[];
+  tree(root_id: string): readonly RunRecord[];
+  tombstone(run_id: string): { readonly tenant: string } | undefined;
+  feedEvents(log: string, after: number, limit: number): readonly StoredEvent[];
+  snapshotBefore(log: string, view: View, pos: number): KeptSnapshot | undefined;
+}
+
+export function catalogue(reader: DatabaseSyncInstance): Catalogue {
+  const select = "SELECT record, head FROM runs LEFT JOIN heads ON heads.log = runs.run_id";
+  const one = reader.prepare(`${select} WHERE run_id = ?`);
+  const page = reader.prepare(
+    `${select} WHERE tenant = ? AND parent_id IS NULL AND run_id < ? AND (? IS NULL OR session_id = ?)
+     AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?) ORDER BY run_id DESC LIMIT ?`,
+  );
+  const byRoot = reader.prepare("SELECT record FROM runs WHERE root_id = ? ORDER BY run_id");
+  const tomb = reader.prepare("SELECT tenant FROM tombstones WHERE run_id = ?");
+  const feed = reader.prepare(
+    "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE log = ? AND pos > ? ORDER BY pos LIMIT ?",
+  );
+  const snapshot = reader.prepare(
+    "SELECT pos, transcript FROM snapshots WHERE log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1",
+  );
+
+  const headOf = ({ record, head }: RunRow): Head =>
+    head === null ? firstHead(JSON.parse(record) as RunRecord) : (JSON.parse(head) as Head);
+
+  return {
+    head(log) {
+      const row = one.get(log) as RunRow | undefined;
+      return row === undefined ? undefined : headOf(row);
+    },
+    roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
+      const rows = page.all(tenant, below, session_id, session_id, agent, agent, state, state, limit);
+      return (rows as RunRow[]).map(headOf);
+    },
+    tree: (root_id) =>
+      (byRoot.all(root_id) as { record: string }[]).map(({ record }) => JSON.parse(record) as RunRecord),
+    tombstone: (run_id) => tomb.get(run_id) as { tenant: string } | undefined,
+    feedEvents: (log, after, limit) =>
+      (feed.all(log, after, limit) as FeedRow[]).map(
+        (row) =>
+          new StoredEvent(row.id, row.ts, row.type, log, row.by_run, row.pos, row.seq, row.payload, null),
+      ),
+    snapshotBefore(log, view, pos) {
+      const row = snapshot.get(log, view, pos) as { pos: number; transcript: string } | undefined;
+      return row === undefined ? undefined : { pos: row.pos, transcriptText: row.transcript };
+    },
+  };
+}
+
+interface FeedRow {
+  readonly pos: number;
+  readonly seq: number;
+  readonly id: string;
+  readonly ts: string;
+  readonly type: EventType;
+  readonly by_run: string;
+  readonly payload: string;
+}

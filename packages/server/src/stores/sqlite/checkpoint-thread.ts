@@ -1,0 +1,36 @@
+// Moves the write-ahead log into the database from a thread of its own: inside a commit it would cost
+// tens of milliseconds. A passive checkpoint blocks nobody.
+
+import { statSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { openDatabase } from "./open.js";
+
+const { path, durability } = workerData as { path: string; durability: "fsync" | "os" };
+const port = parentPort;
+if (port === null) throw new Error("this file runs as a worker thread");
+
+const everyMs = 1000;
+const walBytesMin = 4 * 1024 * 1024;
+const walBytesMax = 64 * 1024 * 1024;
+
+const db = openDatabase(path, durability);
+
+const timer = setInterval(() => {
+  const walBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (walBytes < walBytesMin) return;
+  try {
+    db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+  } catch {
+    // Busy, or a full disk: the log of record is the WAL itself, and the next round tries again.
+    return;
+  }
+  // The rest is small now; the writer finishes it between two commits.
+  if (walBytes > walBytesMax) port.postMessage("truncate");
+}, everyMs);
+
+port.on("message", () => {
+  clearInterval(timer);
+  db.close();
+  port.postMessage("closed");
+  port.close();
+});

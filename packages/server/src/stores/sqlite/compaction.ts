@@ -1,0 +1,87 @@
+// Hot rows become segments in small steps, each part of an ordinary commit: the tree whose rows have waited
+// longest first, its oldest rows up to half a megabyte. What is dropped from `hot` and what is added to
+// `segments` is one transaction, so an event is always in exactly one of them.
+
+import type { StoredEvent, View } from "@runwire/protocol";
+import { type Head, isEnded } from "../../log/head.js";
+import { eventAt } from "../../log/record.js";
+import type { Hot } from "./hot.js";
+import { isFeed } from "./recover.js";
+import type { Write } from "./schema.js";
+import type { SegmentReader } from "./segment-reader.js";
+import { segmentBytesMin, toSegments } from "./segments.js";
+
+export interface CompactionParts {
+  readonly hot: Hot;
+  readonly segments: SegmentReader;
+  readonly heads: Map<string, Head>;
+  readonly hotRowsMax: number;
+  readonly hotBytesMax: number;
+}
+
+export interface CompactionStep {
+  readonly writes: readonly Write[];
+  /** To be called after the commit. */
+  done(): void;
+}
+
+const stepBytes = 512 * 1024;
+
+export function compaction({ hot, segments, heads, hotRowsMax, hotBytesMax }: CompactionParts) {
+  const isDue = (): boolean => hot.rows > hotRowsMax || hot.bytes > hotBytesMax;
+
+  function step(headOf: (log: string) => Head | undefined, asOf: number): CompactionStep | undefined {
+    if (!isDue()) return undefined;
+    const oldest = hot.oldest(stepBytes);
+    if (oldest === undefined) return undefined;
+    const logs = new Map<string, { readonly [V in View]: StoredEvent[] }>();
+    for (const { record } of oldest.rows) {
+      for (const place of record.places) {
+        if (isFeed(place)) continue;
+        const events = logs.get(place.log) ?? { default: [], full: [] };
+        logs.set(place.log, events);
+        const inDefault = eventAt(record, place, "default");
+        if (inDefault !== undefined) events.default.push(inDefault);
+        const inFull = eventAt(record, place, "full");
+        if (inFull !== undefined) events.full.push(inFull);
+      }
+    }
+    const writes: Write[] = [["dropHot", JSON.stringify(oldest.rows.map(({ row }) => row))]];
+    for (const [log, events] of logs) {
+      // The head of now, not of the compacted rows: hot rows up to `asOf` are not folded onto it again.
+      const head = headOf(log);
+      if (head !== undefined) writes.push(["keepHead", log, asOf, JSON.stringify(head)]);
+      for (const view of ["default", "full"] as const) {
+        if (events[view].length === 0) continue;
+        const small = segments.lastIfSmall(log, view, segmentBytesMin);
+        if (small !== undefined) writes.push(["dropSegment", small.segment]);
+        for (const s of toSegments([...(small?.events ?? []), ...events[view]])) {
+          writes.push([
+            "addSegment",
+            log,
+            view,
+            s.first_pos,
+            s.last_pos,
+            s.last_seq,
+            s.bytes,
+            s.marks,
+            s.body,
+            s.crc,
+          ]);
+        }
+      }
+    }
+    return {
+      writes,
+      done() {
+        hot.drop(oldest.root, oldest.rows);
+        for (const log of logs.keys()) {
+          const head = heads.get(log);
+          if (head !== undefined && isEnded(head) && !hot.hasLog(log)) heads.delete(log);
+        }
+      },
+    };
+  }
+
+  return { isDue, step };
+}

@@ -1,0 +1,29 @@
+import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+
+/** Whether a commit waits for the disk. */
+export type Durability = "fsync" | "os";
+
+/**
+ * Opens a connection that writes as durably as it says. `synchronous` is set and read back on every open,
+ * because a second open silently starts with less.
+ */
+export function openDatabase(path: string, durability: Durability): DatabaseSyncInstance {
+  const db = new DatabaseSync(path, { timeout: 10_000 });
+  db.exec("PRAGMA journal_mode=WAL");
+  db.exec("PRAGMA wal_autocheckpoint=0");
+  const wanted = durability === "fsync" ? 2 : 1;
+  db.exec(`PRAGMA synchronous=${wanted}`);
+  const { synchronous } = db.prepare("PRAGMA synchronous").get() as { synchronous: number };
+  const { journal_mode } = db.prepare("PRAGMA journal_mode").get() as { journal_mode: string };
+  if (synchronous !== wanted || journal_mode !== "wal") {
+    throw new Error(`${path}: SQLite runs with synchronous=${synchronous} and journal_mode=${journal_mode}`);
+  }
+  return db;
+}
+
+/** A connection that only reads, on the main thread. */
+export function openReader(path: string): DatabaseSyncInstance {
+  const db = new DatabaseSync(path, { timeout: 10_000, readOnly: true });
+  db.exec("PRAGMA mmap_size=268435456");
+  return db;
+}

@@ -1,0 +1,122 @@
+// The file's layout.
+//
+//   hot       one row per record in the order of commits, with its list of places; read once, at the start
+//   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
+//   heads     a log's head as of a hot row; later hot rows are folded onto it
+//   feed      entries of feeds, which belong to no tree
+//
+// Nothing is keyed by run on the way in: that would dirty a page per live run in every commit.
+
+export const formatVersion = 1;
+
+export const schema = `
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs(
+  run_id TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  root_id TEXT NOT NULL,
+  parent_id TEXT,
+  session_id TEXT,
+  agent TEXT,
+  state TEXT,            -- set when the run has ended
+  record TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_by_tenant ON runs(tenant, run_id) WHERE parent_id IS NULL;
+CREATE INDEX IF NOT EXISTS runs_by_root ON runs(root_id);
+CREATE INDEX IF NOT EXISTS runs_live ON runs(run_id) WHERE state IS NULL;
+CREATE TABLE IF NOT EXISTS heads(
+  log TEXT PRIMARY KEY,
+  as_of INTEGER NOT NULL,
+  head TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hot(
+  row INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  ts TEXT NOT NULL,
+  type TEXT NOT NULL,
+  by_run TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  scope TEXT,
+  places TEXT NOT NULL,  -- [[log, default pos, default seq, full pos, full seq], …]
+  covers INTEGER,
+  producer TEXT          -- [log, id, epoch, seq]
+);
+CREATE TABLE IF NOT EXISTS segments(
+  segment INTEGER PRIMARY KEY,
+  log TEXT NOT NULL,
+  view TEXT NOT NULL,
+  first_pos INTEGER NOT NULL,
+  last_pos INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  marks BLOB NOT NULL,
+  body BLOB NOT NULL,
+  crc INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS segments_by_log ON segments(log, view, last_pos);
+CREATE TABLE IF NOT EXISTS feed(
+  log TEXT NOT NULL,
+  pos INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  ts TEXT NOT NULL,
+  type TEXT NOT NULL,
+  by_run TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  PRIMARY KEY(log, pos)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS feed_by_run ON feed(by_run);
+CREATE TABLE IF NOT EXISTS snapshots(
+  log TEXT NOT NULL,
+  view TEXT NOT NULL,
+  pos INTEGER NOT NULL,
+  transcript TEXT NOT NULL,
+  PRIMARY KEY(log, view, pos)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tombstones(run_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, erased_at TEXT NOT NULL) WITHOUT ROWID;
+
+-- The table of the public contract: the full view, core types, over hot rows and segments alike.
+CREATE VIEW IF NOT EXISTS agent_run_events AS
+WITH core(type) AS (VALUES ('reasoning.delta'),('text.delta'),('tool.start'),('tool.end'),
+  ('step.boundary'),('child.spawn'),('plan.proposal'),('run.lifecycle')),
+placed AS (
+  SELECT hot.id AS id, json_extract(place.value, '$[0]') AS run_id, hot.by_run AS by_run,
+    json_extract(place.value, '$[4]') AS seq, hot.type AS type, hot.ts AS ts, hot.payload AS payload
+  FROM hot, json_each(hot.places) AS place WHERE json_extract(place.value, '$[3]') > 0
+  UNION ALL
+  SELECT json_extract(event.value, '$.id'), segments.log,
+    coalesce(json_extract(event.value, '$.child_id'), segments.log),
+    json_extract(event.value, '$.seq'), json_extract(event.value, '$.type'),
+    json_extract(event.value, '$.ts'), json_extract(event.value, '$.payload')
+  FROM segments, json_each(CAST(segments.body AS TEXT)) AS event WHERE segments.view = 'full'
+)
+SELECT placed.id AS id, placed.run_id AS run_id, runs.tenant AS koder_user_id,
+  nullif(placed.by_run, placed.run_id) AS child_id, placed.seq AS seq, placed.type AS type,
+  placed.ts AS ts, placed.payload AS payload
+FROM placed JOIN core ON core.type = placed.type JOIN runs ON runs.run_id = placed.run_id;
+`;
+
+/** Everything the writer thread can be told to do, by name. */
+export const writes = {
+  addRun:
+    "INSERT INTO runs(run_id, tenant, root_id, parent_id, session_id, agent, record) VALUES (?,?,?,?,?,?,?)",
+  endRun: "UPDATE runs SET state = ? WHERE run_id = ?",
+  addHot:
+    "INSERT INTO hot(row, id, ts, type, by_run, payload, scope, places, covers, producer) VALUES (?,?,?,?,?,?,?,?,?,?)",
+  dropHot: "DELETE FROM hot WHERE row IN (SELECT value FROM json_each(?))",
+  keepHead: "INSERT OR REPLACE INTO heads(log, as_of, head) VALUES (?,?,?)",
+  addSegment:
+    "INSERT INTO segments(log, view, first_pos, last_pos, last_seq, bytes, marks, body, crc) VALUES (?,?,?,?,?,?,?,?,?)",
+  dropSegment: "DELETE FROM segments WHERE segment = ?",
+  addFeed: "INSERT INTO feed(log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?)",
+  blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE by_run = ?",
+  pruneFeed: "DELETE FROM feed WHERE log = ? AND (pos <= ? OR ts < ?)",
+  keepSnapshot: "INSERT OR REPLACE INTO snapshots(log, view, pos, transcript) VALUES (?,?,?,?)",
+  dropRun: "DELETE FROM runs WHERE run_id = ?",
+  dropHead: "DELETE FROM heads WHERE log = ?",
+  dropSegments: "DELETE FROM segments WHERE log = ?",
+  dropSnapshots: "DELETE FROM snapshots WHERE log = ?",
+  addTombstone: "INSERT OR REPLACE INTO tombstones(run_id, tenant, erased_at) VALUES (?,?,?)",
+} as const;
+
+export type Write = readonly [keyof typeof writes, ...(string | number | null | Uint8Array)[]];

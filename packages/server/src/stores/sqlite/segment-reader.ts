@@ -1,0 +1,84 @@
+// Cold reads: the segment that holds a position, decoded once and kept for the next reader.
+
+import type { DatabaseSyncInstance } from "@photostructure/sqlite";
+import type { StoredEvent, View } from "@runwire/protocol";
+import { fromSegment, type Segment } from "./segments.js";
+
+export interface SegmentReader {
+  /** The events of the segment that holds the first event after a position. */
+  read(log: string, view: View, after: number): readonly StoredEvent[];
+  /** The last segment of a log where it is smaller than this, to be merged with what follows it. */
+  lastIfSmall(log: string, view: View, bytesMax: number): SmallSegment | undefined;
+  /** The position of the first event with at least this `seq`, where a segment holds it. */
+  posOfSeq(log: string, view: View, seq: number): number | undefined;
+}
+
+export interface SmallSegment {
+  readonly segment: number;
+  readonly events: readonly StoredEvent[];
+}
+
+interface Row extends Pick<Segment, "first_pos" | "marks" | "body" | "crc"> {
+  readonly segment: number;
+}
+
+const cacheBytesMax = 32 * 1024 * 1024;
+
+export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
+  const after = reader.prepare(
+    "SELECT segment, first_pos, bytes FROM segments WHERE log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1",
+  );
+  const last = reader.prepare(
+    "SELECT segment, first_pos, bytes FROM segments WHERE log = ? AND view = ? ORDER BY last_pos DESC LIMIT 1",
+  );
+  const bySeq = reader.prepare(
+    "SELECT segment, first_pos, bytes FROM segments WHERE log = ? AND view = ? AND last_seq >= ? ORDER BY last_pos LIMIT 1",
+  );
+  const whole = reader.prepare("SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ?");
+  // Least recently used first: a map keeps the order of insertion. Segments are never changed, only dropped.
+  const cache = new Map<number, { readonly events: readonly StoredEvent[]; readonly bytes: number }>();
+  let cacheBytes = 0;
+
+  interface Found {
+    readonly segment: number;
+    readonly first_pos: number;
+    readonly bytes: number;
+  }
+
+  function load(log: string, { segment, bytes }: Found): readonly StoredEvent[] {
+    const kept = cache.get(segment);
+    if (kept !== undefined) {
+      cache.delete(segment);
+      cache.set(segment, kept);
+      return kept.events;
+    }
+    const events = fromSegment(log, whole.get(segment) as unknown as Row);
+    cache.set(segment, { events, bytes });
+    cacheBytes += bytes;
+    for (const [oldest, { bytes: size }] of cache) {
+      if (cacheBytes <= cacheBytesMax) break;
+      cache.delete(oldest);
+      cacheBytes -= size;
+    }
+    return events;
+  }
+
+  return {
+    read(log, view, pos) {
+      const found = after.get(log, view, pos) as Found | undefined;
+      if (found === undefined) return [];
+      const events = load(log, found);
+      return found.first_pos > pos ? events : events.slice(pos + 1 - found.first_pos);
+    },
+    lastIfSmall(log, view, bytesMax) {
+      const found = last.get(log, view) as Found | undefined;
+      if (found === undefined || found.bytes >= bytesMax) return undefined;
+      return { segment: found.segment, events: load(log, found) };
+    },
+    posOfSeq(log, view, seq) {
+      const found = bySeq.get(log, view, seq) as Found | undefined;
+      if (found === undefined) return undefined;
+      return load(log, found).find((e) => e.seq >= seq)?.pos;
+    },
+  };
+}

@@ -1,0 +1,118 @@
+// A segment is a stretch of one log and view, as it is read: a JSON array with one event a line, and marks that
+// say where each event and its payload begin and end, so that nothing is parsed to be sent on.
+//
+//   body   [{"id":…,"payload":{…},"pos":1},\n{"id":…},\n…]
+//   marks  start, payload start, payload end, end — four character offsets an event
+
+import { crc32 } from "node:zlib";
+import { type EventType, runwireText, StoredEvent } from "@runwire/protocol";
+
+const segmentBytesMax = 256 * 1024;
+export const segmentBytesMin = 64 * 1024;
+
+export interface Segment {
+  readonly first_pos: number;
+  readonly last_pos: number;
+  readonly last_seq: number;
+  readonly bytes: number;
+  readonly marks: Uint8Array;
+  readonly body: Uint8Array;
+  readonly crc: number;
+}
+
+/** Cuts events into segments; each but the last is at least the smallest size. */
+export function toSegments(events: readonly StoredEvent[]): Segment[] {
+  const segments: Segment[] = [];
+  let from = 0;
+  let chars = 0;
+  for (const [i, e] of events.entries()) {
+    chars += e.payloadText.length + 200;
+    if (chars >= segmentBytesMax / 2 || i === events.length - 1) {
+      segments.push(toSegment(events.slice(from, i + 1)));
+      from = i + 1;
+      chars = 0;
+    }
+  }
+  return segments;
+}
+
+function toSegment(events: readonly StoredEvent[]): Segment {
+  const marks = new Uint32Array(events.length * 4);
+  const lines: string[] = [];
+  let at = 1;
+  for (const [i, e] of events.entries()) {
+    const line = runwireText(e);
+    const tail = `,"pos":${e.pos}${e.scopeText === null ? "" : `,"scope":${e.scopeText}`}}`;
+    const payloadEnd = line.length - tail.length;
+    marks.set([at, at + payloadEnd - e.payloadText.length, at + payloadEnd, at + line.length], i * 4);
+    lines.push(line);
+    at += line.length + 2;
+  }
+  const body = Buffer.from(`[${lines.join(",\n")}]`);
+  const first = events[0];
+  const last = events.at(-1);
+  if (first === undefined || last === undefined) throw new Error("a segment holds at least one event");
+  return {
+    first_pos: first.pos,
+    last_pos: last.pos,
+    last_seq: last.seq,
+    bytes: body.length,
+    marks: new Uint8Array(marks.buffer),
+    body,
+    crc: crc32(body),
+  };
+}
+
+/** The events of a stored segment. Throws where the disk gave back other bytes than it got. */
+export function fromSegment(
+  log: string,
+  segment: Pick<Segment, "first_pos" | "marks" | "body" | "crc">,
+): StoredEvent[] {
+  const body = Buffer.from(segment.body.buffer, segment.body.byteOffset, segment.body.byteLength);
+  if (crc32(body) !== segment.crc) {
+    throw new Error(`${log}: the segment at ${segment.first_pos} is damaged (its checksum differs)`);
+  }
+  const marks = new Uint32Array(
+    segment.marks.buffer.slice(segment.marks.byteOffset, segment.marks.byteOffset + segment.marks.byteLength),
+  );
+  const text = body.toString("utf8");
+  const events: StoredEvent[] = [];
+  for (let i = 0; i < marks.length; i += 4) {
+    const [start = 0, payloadStart = 0, payloadEnd = 0, end = 0] = marks.subarray(i, i + 4);
+    events.push(eventAt(log, text, start, payloadStart, payloadEnd, end));
+  }
+  return events;
+}
+
+function eventAt(
+  log: string,
+  text: string,
+  start: number,
+  payloadStart: number,
+  payloadEnd: number,
+  end: number,
+): StoredEvent {
+  // {"id":"…","ts":"…","type":"…","run_id":"…","child_id":null,"seq":7,"payload":
+  const words = text.slice(start, payloadStart).split('"');
+  const [, , , id = "", , , , ts = "", , , , type = ""] = words;
+  // A child's id is one more quoted word.
+  const mirrored = words.length === 25;
+  const child_id = mirrored ? (words[19] ?? null) : null;
+  const seq = Number.parseInt(words[mirrored ? 22 : 20]?.slice(1) ?? "", 10);
+  // ,"pos":12,"scope":{…}}
+  const tail = text.slice(payloadEnd, end - 1);
+  const pos = Number.parseInt(tail.slice(7), 10);
+  const scopeAt = tail.indexOf(',"scope":');
+  const scopeText = scopeAt < 0 ? null : tail.slice(scopeAt + 9);
+  return new StoredEvent(
+    id,
+    ts,
+    type as EventType,
+    log,
+    child_id,
+    pos,
+    seq,
+    text.slice(payloadStart, payloadEnd),
+    scopeText,
+  );
+}

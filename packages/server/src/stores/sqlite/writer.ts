@@ -1,0 +1,66 @@
+// The main thread's handle on the writer thread: one transaction at a time, in order.
+
+import { Worker } from "node:worker_threads";
+import { RunwireError } from "@runwire/protocol";
+import type { Durability } from "./open.js";
+import type { Write } from "./schema.js";
+import type { Answer, Ask } from "./thread.js";
+
+export interface Writer {
+  /** Resolves once the list is committed and durable; rejects when nothing of it was stored. */
+  write(list: readonly Write[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+const sqliteFull = 13;
+const sqliteIoErr = 10;
+
+export function writerThread(path: string, durability: Durability): Writer {
+  const workerData = { path, durability };
+  const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData });
+  const checkpoints = new Worker(new URL("./checkpoint-thread.js", import.meta.url), { workerData });
+  const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  // After a failed fsync nobody knows what is on disk: nothing is written until a restart has read it back.
+  let broken: RunwireError | undefined;
+
+  thread.on("message", (answer: Answer) => {
+    const asked = waiting.shift();
+    if (answer.ok) {
+      asked?.resolve();
+      return;
+    }
+    const full = answer.errcode === sqliteFull || /full|ENOSPC/i.test(answer.message);
+    const error = new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message);
+    if (!full && (answer.errcode & 0xff) === sqliteIoErr) broken = error;
+    asked?.reject(error);
+  });
+  thread.on("error", (error) => {
+    broken = new RunwireError("KAI-SERVER-STORE-0001", error.message);
+    for (const asked of waiting.splice(0)) asked.reject(broken);
+  });
+  checkpoints.on("message", (message: string) => {
+    // A full disk fails this too; the next round asks again.
+    if (message === "truncate") ask({ kind: "truncate" }).catch(() => {});
+  });
+
+  function ask(message: Ask): Promise<void> {
+    if (broken !== undefined) return Promise.reject(broken);
+    return new Promise((resolve, reject) => {
+      waiting.push({ resolve, reject });
+      thread.postMessage(message);
+    });
+  }
+
+  return {
+    write: (list) => ask({ kind: "write", list }),
+    async close() {
+      await new Promise<void>((resolve) => {
+        checkpoints.once("exit", () => resolve());
+        checkpoints.postMessage("close");
+      });
+      const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+      thread.postMessage({ kind: "close" } satisfies Ask);
+      await exited;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+// Transcripts at any point of a log. A fold starts at the nearest kept transcript; one is kept only when the
+// log has grown by that transcript's own size since the last, so keeping them stays linear in the log.
+
+import { emptyTranscript, reduce, type Transcript, type View } from "@runwire/protocol";
+import { weightOf } from "./log/record.js";
+import type { RunKey, Store } from "./store.js";
+
+export interface Transcripts {
+  /** The transcript up to a position, or up to the head where that comes first. */
+  at(key: RunKey, view: View, pos: number): Promise<Transcript>;
+  /** The default view up to its head; undefined for an unknown run. */
+  latest(key: RunKey): Promise<Transcript | undefined>;
+}
+
+const readBytesMax = 256 * 1024;
+const keepBytesMin = 64 * 1024;
+
+export function transcripts(store: Store): Transcripts {
+  async function at(key: RunKey, view: View, pos: number): Promise<Transcript> {
+    const kept = await store.snapshotBefore(key, view, pos);
+    let transcript: Transcript =
+      kept === undefined ? emptyTranscript(key.run_id) : (JSON.parse(kept.transcriptText) as Transcript);
+    let grownBytes = 0;
+    while (transcript.pos < pos) {
+      const events = await store.read(key, view, transcript.pos, readBytesMax);
+      if (events.length === 0) break;
+      for (const e of events) {
+        if (e.pos > pos) break;
+        transcript = reduce(transcript, e);
+        grownBytes += weightOf(e);
+      }
+    }
+    if (grownBytes > keepBytesMin) await keep(key, view, transcript, grownBytes);
+    return transcript;
+  }
+
+  async function keep(key: RunKey, view: View, transcript: Transcript, grownBytes: number): Promise<void> {
+    const text = JSON.stringify(transcript);
+    // A full disk must not fail a read.
+    if (grownBytes >= text.length) await store.keepSnapshot(key, view, transcript.pos, text).catch(() => {});
+  }
+
+  return {
+    at,
+    async latest(key) {
+      const head = await store.head(key);
+      return head === undefined ? undefined : at(key, "default", head.views.default.pos);
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// Several runs over SSE or NDJSON. On SSE the connection's cursor is an id-only block after each write: it sets
+// the client's last event id and dispatches nothing.
+
+import { koder, limits, sseCursor } from "@runwire/protocol";
+import { backpressureOf, badParam, dialectOf, framingOf, viewOf } from "../http/query.js";
+import type { Call, Reply } from "../http/route.js";
+import type { Rooms } from "../rooms.js";
+import { chunk, wire } from "../wire.js";
+import { httpStream } from "./http-stream.js";
+import { findMember, mux } from "./mux.js";
+
+export async function streamMany(
+  rooms: Rooms,
+  { req, res, query, tenant }: Call,
+): Promise<Reply | undefined> {
+  const runs = askedRuns(query.get("runs") ?? "", req.headers["last-event-id"]);
+  const dialect = dialectOf(query, koder.name);
+  const framing = framingOf(req);
+  const options = {
+    tenant,
+    dialect,
+    view: viewOf(query),
+    backpressure: backpressureOf(query, dialect),
+    wire: wire(dialect, framing === "sse" ? "sse-mux" : "ndjson", true),
+  };
+  const members = await Promise.all(
+    [...runs].map(([run_id, cursor]) => findMember(rooms, options, run_id, cursor)),
+  );
+  if (members.every(({ finished }) => finished)) return { status: 204 };
+
+  const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
+  const many = mux(
+    rooms,
+    options,
+    {
+      get full() {
+        return sink.full;
+      },
+      send(bytes, cursors) {
+        const id = [...cursors].map(([run_id, cursor]) => `${run_id}:${cursor}`).join(",");
+        sink.send(framing === "sse" ? Buffer.concat([bytes, chunk(Buffer.from(sseCursor(id)))]) : bytes, 0);
+      },
+      close: sink.close,
+    },
+    "end",
+  );
+  attach(many);
+  // All are members before the first can end the connection.
+  await Promise.all(members.map((member) => many.add(member)));
+  return undefined;
+}
+
+/**
+ * `a:12,b,c:40`: run ids with cursors. EventSource repeats the address it was given, so the last id of the
+ * interrupted connection, which has the same form, wins for the runs it names.
+ */
+function askedRuns(
+  text: string,
+  lastId: string | string[] | undefined,
+): ReadonlyMap<string, string | undefined> {
+  const runs = parseRuns(text);
+  if (runs.size === 0 || runs.size > limits.runsPerStreamMax) {
+    throw badParam("runs", `1 to ${limits.runsPerStreamMax} runs, as in \`runs=a:12,b\``);
+  }
+  for (const [run_id, cursor] of parseRuns(typeof lastId === "string" ? lastId : "")) {
+    if (runs.has(run_id)) runs.set(run_id, cursor);
+  }
+  return runs;
+}
+
+export function parseRuns(text: string): Map<string, string | undefined> {
+  const runs = new Map<string, string | undefined>();
+  for (const item of text.split(",")) {
+    const [run_id = "", cursor] = item.split(":");
+    if (run_id !== "") runs.set(run_id, cursor);
+  }
+  return runs;
+}

@@ -1,0 +1,99 @@
+// SSE and NDJSON over HTTP/1.1. The head of the response is Node's; after it the bytes go straight to the
+// socket, already in chunk framing, because `res.write` would frame them again for every reader.
+
+import type { ServerResponse } from "node:http";
+import { type Close, keepalive, sseRetry } from "@runwire/protocol";
+import type { Clock } from "../clock.js";
+import type { Connections } from "../connections.js";
+import type { Sink, Stream } from "../stream.js";
+import { chunk } from "../wire.js";
+
+export type HttpFraming = "sse" | "ndjson";
+
+const contentTypes = {
+  sse: "text/event-stream; charset=utf-8",
+  ndjson: "application/x-ndjson; charset=utf-8",
+};
+const signs = { sse: chunk(Buffer.from(keepalive)), ndjson: chunk(Buffer.from("\n")) };
+const retryMsMin = 50;
+const retryMsMax = 2000;
+
+export interface HttpStream {
+  readonly sink: Sink;
+  /** Connects the socket's events to the stream that feeds the sink. */
+  attach(stream: Stream): void;
+}
+
+export function httpStream(
+  res: ServerResponse,
+  framing: HttpFraming,
+  clock: Clock,
+  connections: Connections,
+): HttpStream {
+  const socket = res.socket;
+  let stream: Stream | undefined;
+  let sentMs = clock.monotonic();
+  let gone = false;
+  let full = false;
+
+  res.writeHead(200, {
+    "Content-Type": contentTypes[framing],
+    "Cache-Control": "no-cache, no-transform",
+    "X-Accel-Buffering": "no",
+    "Transfer-Encoding": "chunked",
+  });
+  res.flushHeaders();
+
+  const remove = connections.add({
+    get sentMs() {
+      return sentMs;
+    },
+    ping: () => write(signs[framing]),
+    leave: () => stream?.close("leaving"),
+  });
+  const drained = (): void => {
+    if (!full) return;
+    full = false;
+    stream?.drained();
+  };
+  socket?.on("drain", drained);
+  res.once("close", () => {
+    gone = true;
+    remove();
+    socket?.off("drain", drained);
+    stream?.close("broken");
+  });
+
+  function write(bytes: Buffer): void {
+    if (gone || socket === null) return;
+    sentMs = clock.monotonic();
+    // Full only when the kernel has not taken it all: a large write that went out at once blocks nobody.
+    full = !socket.write(bytes) && socket.writableLength > 0;
+  }
+
+  return {
+    sink: {
+      get full() {
+        return full;
+      },
+      send: write,
+      close(close: Close) {
+        if (gone) return;
+        if (close === "broken") {
+          socket?.destroy();
+          return;
+        }
+        if (close === "leaving" && framing === "sse") {
+          const spread = Math.round(retryMsMin + Math.random() * (retryMsMax - retryMsMin));
+          write(chunk(Buffer.from(sseRetry(spread))));
+        }
+        res.end();
+      },
+    },
+    attach(opened) {
+      stream = opened;
+      if (gone) opened.close("broken");
+      else if (connections.leaving) opened.close("leaving");
+    },
+  };
+}

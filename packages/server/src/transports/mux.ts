@@ -1,0 +1,110 @@
+// Several runs on one connection. Each run keeps its own stream and cursor; the transport hears the cursors of
+// all of them after each write, so that it can tell the client where it stands.
+
+import { type Dialect, limits, RunwireError, type View } from "@runwire/protocol";
+import type { Rooms } from "../rooms.js";
+import { openStream, type Sink, type Stream } from "../stream.js";
+import type { Wire } from "../wire.js";
+import { type Opening, openAt, readableHead } from "./open.js";
+
+export interface MuxOptions {
+  readonly tenant: string;
+  readonly dialect: Dialect;
+  readonly view: View;
+  readonly backpressure: "drop" | "lossless";
+  readonly wire: Wire;
+}
+
+export interface Member extends Opening {
+  readonly run_id: string;
+}
+
+export interface MuxSink extends Omit<Sink, "send"> {
+  send(bytes: Buffer, cursors: ReadonlyMap<string, number>): void;
+}
+
+export interface Mux extends Stream {
+  readonly runs: ReadonlySet<string>;
+  /** Begins to send a run; throws before anything is sent where it cannot be read. */
+  add(member: Member): Promise<void>;
+  remove(run_id: string): void;
+}
+
+/** Looks a run up before the connection says yes. */
+export async function findMember(
+  rooms: Rooms,
+  { tenant, dialect, view }: MuxOptions,
+  run_id: string,
+  cursor: string | undefined,
+): Promise<Member> {
+  const head = await readableHead(rooms, { tenant, run_id });
+  return { run_id, ...(await openAt(rooms, head, dialect, view, { cursor, snapshot: false })) };
+}
+
+/** `whenEmpty` says whether the connection ends with its last run, or waits for more. */
+export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty: "end" | "wait"): Mux {
+  const { tenant, view, backpressure, wire } = options;
+  const members = new Map<string, Stream | undefined>();
+  const cursors = new Map<string, number>();
+  let closed = false;
+
+  function memberSink(run_id: string): Sink {
+    return {
+      get full() {
+        return sink.full;
+      },
+      send(bytes, cursor) {
+        cursors.set(run_id, cursor);
+        sink.send(bytes, cursors);
+      },
+      close(how) {
+        members.delete(run_id);
+        if (closed) return;
+        if (how === "broken" || (members.size === 0 && whenEmpty === "end")) close(how);
+      },
+    };
+  }
+
+  function close(how: Parameters<Stream["close"]>[0]): void {
+    if (closed) return;
+    closed = true;
+    for (const member of members.values()) member?.close(how);
+    sink.close(how);
+  }
+
+  return {
+    get runs() {
+      return new Set(members.keys());
+    },
+    async add({ run_id, after, number, state, finished }) {
+      if (members.has(run_id))
+        throw new RunwireError("KAI-STREAM-PARAM-0001", `${run_id} is already on this connection`);
+      if (members.size >= limits.runsPerStreamMax) {
+        throw new RunwireError(
+          "KAI-STREAM-PARAM-0001",
+          `a connection carries ${limits.runsPerStreamMax} runs`,
+        );
+      }
+      cursors.set(run_id, number);
+      if (finished) return;
+      members.set(run_id, undefined);
+      const key = { tenant, run_id };
+      const of = { key, view, after, state, backpressure, wire, sink: memberSink(run_id), ended: () => {} };
+      const member = await openStream(rooms.hub, of);
+      // It may have come to its end, or the connection to its own, while it was opening.
+      if (closed) member.close("broken");
+      else if (members.has(run_id)) members.set(run_id, member);
+      else member.close("finished");
+    },
+    remove(run_id) {
+      const member = members.get(run_id);
+      members.delete(run_id);
+      cursors.delete(run_id);
+      member?.close("finished");
+    },
+    drained() {
+      for (const member of members.values()) member?.drained();
+    },
+    close,
+  };
+}

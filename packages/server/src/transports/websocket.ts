@@ -1,0 +1,237 @@
+// WebSocket: the same streams in text frames. Frames are made once and shared like all bytes, so they are written
+// to the socket directly; the library does the handshake, control frames and the closing.
+
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import {
+  type Close,
+  type Dialect,
+  dialects,
+  errorTable,
+  isObject,
+  koder,
+  RunwireError,
+} from "@runwire/protocol";
+import { type WebSocket, WebSocketServer } from "ws";
+import { backpressureOf, badParam, cursorText, dialectOf, flagOf, viewOf } from "../http/query.js";
+import type { Rooms } from "../rooms.js";
+import { openStream, type Sink, type Stream } from "../stream.js";
+import { wire } from "../wire.js";
+import { parseRuns } from "./http-mux.js";
+import { findMember, type Mux, type MuxOptions, mux } from "./mux.js";
+import { openAt, readableHead } from "./open.js";
+
+const koderProtocol = "koder-agent-stream-v1";
+const messageBytesMax = 64 * 1024;
+const closeCodes: { readonly [C in Close]: number } = { finished: 1000, leaving: 1012, broken: 1011 };
+
+export interface Upgrade {
+  readonly req: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly query: URLSearchParams;
+  readonly tenant: string;
+}
+
+export interface Sockets {
+  /** One run. Throws before the upgrade where it cannot be read. */
+  one(upgrade: Upgrade, run_id: string): Promise<void>;
+  /** Several runs, added and removed by message. */
+  many(upgrade: Upgrade): Promise<void>;
+}
+
+export function webSockets(rooms: Rooms): Sockets {
+  const server = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: messageBytesMax,
+    handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
+  });
+
+  const accept = ({ req, socket, head }: Upgrade): Promise<WebSocket> =>
+    new Promise((resolve) => server.handleUpgrade(req, socket, head, resolve));
+
+  return {
+    async one(upgrade, run_id) {
+      const { req, query, tenant } = upgrade;
+      const key = { tenant, run_id };
+      const dialect = dialectFor(upgrade);
+      const view = viewOf(query, req);
+      const snapshot = flagOf(query, "snapshot");
+      if (snapshot && dialect.name === koder.name)
+        throw badParam("snapshot", "0 on WebSocket of dialect koder");
+      const backpressure = backpressureOf(query, dialect);
+      const run = await readableHead(rooms, key);
+      const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
+        cursor: cursorText(query, req),
+        snapshot,
+      });
+      const ws = await accept(upgrade);
+      const { sink, attach } = socketSink(rooms, ws, upgrade.socket as Socket);
+      ws.on("message", (_data, isBinary) => {
+        if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
+      });
+      if (finished) {
+        sink.close("finished");
+        return;
+      }
+      const bytes = wire(dialect, "websocket", false);
+      if (first.length > 0) sink.send(bytes.frame(first), number);
+      attach(
+        await openStream(rooms.hub, {
+          key,
+          view,
+          after,
+          state,
+          wire: bytes,
+          backpressure,
+          sink,
+          ended: () => {},
+        }),
+      );
+    },
+
+    async many(upgrade) {
+      const { req, query, tenant } = upgrade;
+      const dialect = dialectFor(upgrade);
+      const options: MuxOptions = {
+        tenant,
+        dialect,
+        view: viewOf(query, req),
+        backpressure: backpressureOf(query, dialect),
+        wire: wire(dialect, "websocket", false),
+      };
+      const asked = [...parseRuns(query.get("runs") ?? "")];
+      const members = await Promise.all(
+        asked.map(([run_id, cursor]) => findMember(rooms, options, run_id, cursor)),
+      );
+      const ws = await accept(upgrade);
+      const { sink, attach } = socketSink(rooms, ws, upgrade.socket as Socket);
+      const { close } = sink;
+      const many = mux(
+        rooms,
+        options,
+        {
+          get full() {
+            return sink.full;
+          },
+          send: (bytes) => sink.send(bytes, 0),
+          close,
+        },
+        "wait",
+      );
+      attach(many);
+      ws.on("message", (data, isBinary) => {
+        if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
+        else void obey(rooms, options, many, ws, String(data));
+      });
+      for (const member of members) await many.add(member);
+    },
+  };
+}
+
+/** `{"type":"subscribe","run_id":…,"after":…}` or `{"type":"unsubscribe","run_id":…}`. */
+async function obey(
+  rooms: Rooms,
+  options: MuxOptions,
+  many: Mux,
+  ws: WebSocket,
+  text: string,
+): Promise<void> {
+  let run_id: unknown;
+  try {
+    const message = parseMessage(text);
+    run_id = message.run_id;
+    if (typeof run_id !== "string") throw badParam("run_id", "a run");
+    if (message.type === "subscribe") {
+      const cursor = message.after === undefined ? undefined : String(message.after);
+      await many.add(await findMember(rooms, options, run_id, cursor));
+    } else if (message.type === "unsubscribe") many.remove(run_id);
+    else throw badParam("type", "`subscribe` or `unsubscribe`");
+  } catch (error) {
+    const told = error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    ws.send(
+      JSON.stringify({ type: "error", run_id: typeof run_id === "string" ? run_id : null, ...told.toJSON() }),
+    );
+  }
+}
+
+function parseMessage(text: string): { [member: string]: unknown } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Said below, in one place.
+  }
+  throw new RunwireError("KAI-STREAM-PARAM-0001", "a message must be a JSON object");
+}
+
+function dialectNamed(protocol: string): Dialect | undefined {
+  if (protocol === koderProtocol) return koder as Dialect;
+  return protocol.startsWith("runwire.") ? dialects.get(protocol.slice("runwire.".length)) : undefined;
+}
+
+/** The first subprotocol that is spoken here decides; without one, `dialect=` does. */
+function dialectFor({ req, query }: Upgrade): Dialect {
+  for (const offered of (req.headers["sec-websocket-protocol"] ?? "").split(",")) {
+    const dialect = dialectNamed(offered.trim());
+    if (dialect !== undefined) return dialect;
+  }
+  return dialectOf(query, koder.name);
+}
+
+function socketSink(
+  rooms: Rooms,
+  ws: WebSocket,
+  socket: Socket,
+): { sink: Sink; attach(stream: Stream): void } {
+  const { clock, connections } = rooms;
+  let stream: Stream | undefined;
+  let sentMs = clock.monotonic();
+  let full = false;
+  const isOpen = (): boolean => ws.readyState === ws.OPEN;
+
+  const remove = connections.add({
+    get sentMs() {
+      return sentMs;
+    },
+    ping() {
+      sentMs = clock.monotonic();
+      if (isOpen()) ws.ping();
+    },
+    leave: () => (stream === undefined ? ws.close(closeCodes.leaving) : stream.close("leaving")),
+  });
+  socket.on("drain", () => {
+    if (!full) return;
+    full = false;
+    stream?.drained();
+  });
+  // A broken frame is answered by the library with its close code; the stream then ends like any other.
+  ws.on("error", () => {});
+  ws.once("close", () => {
+    remove();
+    stream?.close("broken");
+  });
+
+  return {
+    sink: {
+      get full() {
+        return full;
+      },
+      send(bytes) {
+        if (!isOpen()) return;
+        sentMs = clock.monotonic();
+        full = !socket.write(bytes) && socket.writableLength > 0;
+      },
+      close(how) {
+        if (isOpen()) ws.close(closeCodes[how]);
+      },
+    },
+    attach(opened) {
+      stream = opened;
+      if (!isOpen()) opened.close("broken");
+      else if (connections.leaving) opened.close("leaving");
+    },
+  };
+}
