@@ -31,6 +31,20 @@ export const errorTable = {
     title: "replay window expired",
     help: "The run was erased or its retention has passed. It cannot be read again.",
   },
+  "KAI-STREAM-CONN-0003": {
+    status: 503,
+    grpc: "UNAVAILABLE",
+    retry: true,
+    title: "server unreachable",
+    help: "Told by clients: no server answered at the address. Check it, and that the server runs.",
+  },
+  "KAI-STREAM-CONN-0004": {
+    status: 502,
+    grpc: "UNKNOWN",
+    retry: false,
+    title: "unexpected answer",
+    help: "Told by clients: what answered does not speak this protocol; often a proxy, or a wrong address.",
+  },
   "KAI-STREAM-PROTO-0001": {
     status: 422,
     close: 4400,
