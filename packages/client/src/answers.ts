@@ -1,0 +1,114 @@
+// The bodies of the gateway's plain requests and answers. Answers may gain members; those named here stay.
+
+import type { Event, Facts, RunState, Step, Transcript, Usage } from "@runwire/protocol";
+
+export interface NewRun {
+  readonly prompt?: string;
+  readonly messages?: readonly unknown[];
+  readonly agent?: string;
+  readonly model?: string;
+  readonly session_id?: string;
+  readonly planning_gate?: "off" | "preview" | "required";
+  readonly tools?: readonly unknown[];
+  readonly approvals?: "never" | "destructive" | "always";
+  readonly metadata?: Facts;
+  /** A run that someone else writes: see `openProducer`. */
+  readonly producer?: "external";
+  readonly lease_ms?: number;
+}
+
+export interface CreatedRun extends Facts {
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly state: RunState;
+  readonly stream_url: string;
+}
+
+export interface RunRecord extends Facts {
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly agent: string | null;
+  readonly state: RunState;
+  readonly reason: string | null;
+  readonly title: string | null;
+  readonly created_at: string;
+  readonly ended_at: string | null;
+  readonly parent_id: string | null;
+  readonly usage: Usage;
+  readonly stream_url: string;
+  readonly replay_uri: string;
+}
+
+/** The state that an order brought about. */
+export interface Ordered extends Facts {
+  readonly run_id: string;
+  readonly state: RunState;
+}
+
+export interface RunQuery {
+  readonly state?: RunState;
+  readonly session_id?: string;
+  readonly agent?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+export interface RunPage {
+  readonly runs: readonly RunRecord[];
+  /** The cursor of the next page, or null after the last. */
+  readonly next: string | null;
+}
+
+export interface EventsPage {
+  readonly events: readonly Event[];
+  /** The `after` of the next page, or null after the last. */
+  readonly next: number | null;
+}
+
+export interface SnapshotAnswer {
+  readonly pos: number;
+  readonly seq: number;
+  readonly transcript: Transcript;
+}
+
+export interface StepsAnswer {
+  readonly steps: readonly Step[];
+}
+
+export interface NewChild {
+  readonly prompt: string;
+  readonly tools_allowed?: readonly string[];
+}
+
+export interface SpawnedChild extends Facts {
+  readonly run_id: string;
+  readonly parent_id: string;
+  readonly state: RunState;
+  readonly stream_url: string;
+}
+
+/** Places in the full log. */
+export interface Appended {
+  /** Null where everything was stored before. */
+  readonly first_pos: number | null;
+  readonly last_pos: number;
+}
+
+export interface ProducerPosition {
+  readonly producer_id: string;
+  readonly epoch: number;
+  /** 0 before the first. */
+  readonly last_producer_seq: number;
+}
+
+export interface TicketFor {
+  readonly run_id?: string;
+  readonly runs?: readonly string[];
+  readonly inbox?: true;
+  readonly session_id?: string;
+  readonly ttl_s?: number;
+}
+
+export interface Ticket extends Facts {
+  readonly ticket: string;
+}

@@ -1,0 +1,104 @@
+// The gateway's plain requests, typed. Each throws a RunwireError with the server's code, and none retries by
+// itself: whether an order may be given twice is the caller's to know.
+
+import type { Draft, Facts, PlanStep } from "@runwire/protocol";
+import type {
+  Appended,
+  CreatedRun,
+  EventsPage,
+  NewChild,
+  NewRun,
+  Ordered,
+  ProducerPosition,
+  RunPage,
+  RunQuery,
+  RunRecord,
+  SnapshotAnswer,
+  SpawnedChild,
+  StepsAnswer,
+  Ticket,
+  TicketFor,
+} from "./answers.js";
+import { askJson, type Call, type Endpoint, type HeaderFields, queryOf, runPath } from "./http.js";
+
+export type Gateway = ReturnType<typeof gateway>;
+
+export function gateway(endpoint: Endpoint) {
+  async function request<T>(call: Call): Promise<T> {
+    const answer = await askJson(endpoint, call);
+    if (!answer.ok) throw answer.error;
+    return answer.value as T;
+  }
+
+  const get = <T>(path: string) => request<T>({ path });
+  const post = <T>(path: string, body: object = {}, headers: HeaderFields = {}) =>
+    request<T>({ method: "POST", path, body: JSON.stringify(body), headers });
+  const order = <T = Ordered>(run_id: string, name: string, body?: object) =>
+    post<T>(runPath(run_id, `/${name}`), body);
+
+  return {
+    createRun: (run: NewRun, idempotencyKey?: string) =>
+      post<CreatedRun>(
+        "/v1/agent/runs",
+        run,
+        idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey },
+      ),
+    listRuns: (query: RunQuery = {}) => get<RunPage>(`/v1/agent/runs${queryOf({ ...query })}`),
+    getRun: (run_id: string) => get<RunRecord>(runPath(run_id)),
+    /** Erases the whole tree, for good. */
+    eraseRun: (run_id: string) => request<void>({ method: "DELETE", path: runPath(run_id) }),
+
+    /** A page of stored events; `after` is a number of the dialect asked for. */
+    events: (run_id: string, page: EventsQuery = {}) =>
+      get<EventsPage>(runPath(run_id, `/events${queryOf({ dialect: "runwire", ...page })}`)),
+    snapshot: (run_id: string, at?: number) =>
+      get<SnapshotAnswer>(runPath(run_id, `/snapshot${queryOf({ dialect: "runwire", at })}`)),
+    steps: (run_id: string) => get<StepsAnswer>(runPath(run_id, "/steps")),
+    children: (run_id: string) =>
+      get<{ readonly children: readonly RunRecord[] }>(runPath(run_id, "/children")),
+
+    pause: (run_id: string) => order(run_id, "pause"),
+    resume: (run_id: string) => order(run_id, "resume"),
+    redirect: (run_id: string, instruction: string) => order(run_id, "redirect", { instruction }),
+    steer: (run_id: string, text: string) => order(run_id, "steer", { text }),
+    abort: (run_id: string, reason?: string) => order(run_id, "abort", { reason }),
+    approvePlan: (run_id: string, answer: PlanAnswer = {}) => order(run_id, "approve_plan", answer),
+    answerApproval: (run_id: string, approval_id: string, answer: ApprovalAnswer) =>
+      order<Facts>(run_id, `approvals/${encodeURIComponent(approval_id)}`, answer),
+    answerClarification: (run_id: string, clarify_id: string, answer: unknown) =>
+      order<Facts>(run_id, `clarifications/${encodeURIComponent(clarify_id)}`, { answer }),
+
+    /** All or nothing, once. A producer that may have to retry uses `openProducer`. */
+    append: (run_id: string, drafts: readonly Draft[]) => post<Appended>(runPath(run_id, "/events"), drafts),
+    heartbeat: (run_id: string) => order<Ordered & { readonly lease_ms: number }>(run_id, "heartbeat"),
+    spawnChild: (run_id: string, child: NewChild) => post<SpawnedChild>(runPath(run_id, "/children"), child),
+    producer: (run_id: string, producer_id: string) =>
+      get<ProducerPosition>(runPath(run_id, `/producers/${encodeURIComponent(producer_id)}`)),
+
+    /** For wires that cannot send headers; see `webSocketSource`. */
+    streamTicket: (resource: TicketFor) => post<Ticket>("/v1/stream-tickets", resource),
+  };
+}
+
+export interface EventsQuery {
+  readonly after?: number;
+  readonly limit?: number;
+  readonly detail?: "full";
+  readonly dialect?: "runwire" | "koder";
+}
+
+export interface PlanAnswer {
+  readonly plan_id?: string;
+  /** True unless said otherwise. */
+  readonly approved?: boolean;
+  /** Approves this plan instead of the proposed one. */
+  readonly steps?: readonly PlanStep[];
+  readonly reason?: string;
+}
+
+export interface ApprovalAnswer {
+  readonly decision: "once" | "session" | "always" | "deny";
+  readonly reason?: string;
+  /** Replaces the arguments of the call. */
+  readonly input?: unknown;
+}

@@ -1,0 +1,1 @@
+export { fileSource, lineSource } from "./file.js";

@@ -1,0 +1,51 @@
+// Who writes, and which number comes next: what makes a retry harmless and shuts out an older self.
+
+import { isObject } from "@runwire/protocol";
+import type { Patience } from "./backoff.js";
+import { type Answer, askJson, type Endpoint, type HeaderFields, runPath } from "./http.js";
+
+export interface Identity {
+  readonly headers: HeaderFields;
+  /** For a batch that begins with the next event. */
+  nextHeaders(): HeaderFields;
+  stored(count: number): void;
+}
+
+export interface IdentityOptions extends Endpoint {
+  readonly run_id: string;
+  readonly producer_id?: string;
+  readonly epoch?: number;
+}
+
+/** A made-up producer is new by itself; a named one asks how far its last life came. */
+export async function takeUp(options: IdentityOptions, patience: Patience): Promise<Answer<Identity>> {
+  const { producer_id, run_id, epoch } = options;
+  if (producer_id === undefined) {
+    return { ok: true, value: identity(madeUpId(patience.random), epoch ?? 1, 0) };
+  }
+  const path = runPath(run_id, `/producers/${encodeURIComponent(producer_id)}`);
+  const answer = await askJson(options, { path, signal: patience.signal });
+  if (!answer.ok) return answer;
+  const last = isObject(answer.value) ? answer.value : {};
+  const lastEpoch = typeof last.epoch === "number" ? last.epoch : 0;
+  const lastSeq = typeof last.last_producer_seq === "number" ? last.last_producer_seq : 0;
+  // Numbers go on across epochs.
+  return { ok: true, value: identity(producer_id, epoch ?? lastEpoch + 1, lastSeq) };
+}
+
+function identity(producer_id: string, epoch: number, lastSeq: number): Identity {
+  let seq = lastSeq;
+  const headers = { "producer-id": producer_id, "producer-epoch": String(epoch) };
+  return {
+    headers,
+    nextHeaders: () => ({ ...headers, "producer-seq": String(seq + 1) }),
+    stored(count) {
+      seq += count;
+    },
+  };
+}
+
+function madeUpId(random: () => number): string {
+  const part = () => Math.floor(random() * 2 ** 52).toString(36);
+  return `producer-${part()}${part()}`;
+}

@@ -1,0 +1,229 @@
+import type { Draft } from "@runwire/protocol";
+import fc from "fast-check";
+import { afterEach, describe, expect, test } from "vitest";
+import { limits } from "./limits.js";
+import { type AppendServer, appendServer, type Mishap } from "./node/testing/append-server.js";
+import { openProducer, type ProducerOptions } from "./producer.js";
+import { manualClock } from "./testing/manual-clock.js";
+
+const run_id = "run_1";
+const text = (said: string): Draft => ({ type: "text.delta", payload: { text: said } });
+const done: Draft = { type: "run.lifecycle", payload: { state: "done" } };
+
+let server: AppendServer;
+afterEach(() => server.close());
+
+async function open(mishaps: Mishap[] = [], options: Partial<ProducerOptions> = {}) {
+  server = await appendServer(mishaps);
+  return openProducer({ base: server.base, run_id, lease_ms: 30_000, random: () => 0, ...options });
+}
+
+describe("a producer", () => {
+  test("stores everything once and in order, whatever happens to its requests", async () => {
+    const mishap = fc.constantFrom<Mishap>("lost", "stored, then lost", { status: 503 }, { status: 429 });
+    const plan = fc.tuple(
+      fc.array(fc.string(), { minLength: 1, maxLength: 20 }),
+      fc.array(mishap, { maxLength: 6 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(plan, fc.func(fc.boolean()), async ([said, mishaps], flushes) => {
+        const producer = await open([...mishaps]);
+        for (const word of said) {
+          producer.push(text(word));
+          if (flushes(word)) await producer.flush();
+        }
+        await producer.close();
+        expect(server.stored).toEqual(said.map(text));
+        await server.close();
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("puts what is pushed together into one request", async () => {
+    const producer = await open();
+    for (let index = 0; index < 50; index++) producer.push(text(`${index}`));
+    await producer.flush();
+    expect(server.batches).toEqual([50]);
+    await producer.close();
+  });
+
+  test("gathers what is pushed while a request is under way", async () => {
+    const producer = await open();
+    const release = server.hold();
+    producer.push(done);
+    for (let index = 0; index < 1500; index++) producer.push(text("x"));
+    const flushed = producer.flush();
+    release();
+    await flushed;
+    expect(server.batches.reduce((sum, size) => sum + size)).toBe(1501);
+    expect(Math.max(...server.batches)).toBe(limits.batchEventsMax);
+    await producer.close();
+  });
+
+  test("lets deltas wait a little for each other, and control events not at all", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock });
+    producer.push(text("a"));
+    producer.push(text("b"));
+    await clock.armed(limits.lingerMs);
+    expect(server.batches).toEqual([]);
+    clock.advance(limits.lingerMs);
+    await producer.flush();
+    producer.push({ type: "step.boundary", payload: { step_index: 1, step_kind: "text-only" } });
+    await producer.flush();
+    expect(server.batches).toEqual([2, 1]);
+    await producer.close();
+  });
+
+  test("lets no delta wait for ever because another came while a request was under way", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock });
+    for (const ringsBeforeAnswer of [true, false]) {
+      const release = server.hold();
+      producer.push({ type: "custom", payload: {} });
+      await new Promise(setImmediate);
+      producer.push(text("meanwhile"));
+      if (ringsBeforeAnswer) clock.advance(limits.lingerMs);
+      const flushed = producer.flush();
+      release();
+      await flushed;
+      clock.advance(limits.lingerMs);
+      producer.push(text("later"));
+      expect(clock.isArmed(limits.lingerMs)).toBe(true);
+      await producer.flush();
+    }
+    await producer.close();
+  });
+
+  test("makes its caller wait while the buffer is full", async () => {
+    const producer = await open();
+    const release = server.hold();
+    let full: Promise<void> | undefined;
+    let count = 0;
+    for (; full === undefined; count++) full = producer.push(text("x"));
+    expect(count).toBe(limits.bufferEventsMax);
+    release();
+    await full;
+    await producer.flush();
+    expect(server.stored).toHaveLength(count);
+    const large = text("x".repeat(limits.bufferCharsMax / 2));
+    for (const _ of ["a full buffer", "and once it is empty again"]) {
+      expect(producer.push(large)).toBeUndefined();
+      expect(producer.push(large)).toBeInstanceOf(Promise);
+      await producer.flush();
+    }
+    await producer.close();
+  });
+
+  test("refuses a caller that will not wait", async () => {
+    const producer = await open();
+    const large = text("x".repeat(limits.bufferCharsMax));
+    for (let index = 0; index < limits.bufferOverrunMax; index++) producer.push(large);
+    expect(() => producer.push(large)).toThrow("await what push gives");
+    await producer.close();
+  });
+
+  test("renews its lease when it has nothing to say", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock, lease_ms: 6000 });
+    for (const beats of [1, 2, 3]) {
+      const beat = server.nextHeartbeat();
+      await clock.armed(2000);
+      clock.advance(2000);
+      await beat;
+      expect(server.heartbeats).toBe(beats);
+    }
+    await producer.close();
+  });
+
+  test("learns its lease from the server where it is not told", async () => {
+    const clock = manualClock();
+    server = await appendServer();
+    const producer = openProducer({ base: server.base, run_id, clock });
+    for (const [waitMs, beats] of [
+      [0, 1],
+      [2000, 2],
+    ] as const) {
+      const beat = server.nextHeartbeat();
+      await clock.armed(waitMs);
+      clock.advance(waitMs);
+      await beat;
+      expect(server.heartbeats).toBe(beats);
+    }
+    await producer.close();
+  });
+
+  test("renews no lease after the run's end", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock, lease_ms: 9000 });
+    expect(clock.isArmed(3000)).toBe(true);
+    producer.push(done);
+    await producer.flush();
+    // The work goes on for a moment after the last answer.
+    await new Promise(setImmediate);
+    expect(clock.isArmed(3000)).toBe(false);
+    await producer.close();
+  });
+
+  test.each([
+    [403, "KAI-PRODUCER-FENCED-0001"],
+    [409, "KAI-PRODUCER-GAP-0001"],
+    [409, "KAI-RUN-ENDED-0001"],
+    [422, "KAI-STREAM-PROTO-0001"],
+  ])("that is refused with %i %s writes no more and says why", async (status, code) => {
+    const producer = await open([{ status, code }]);
+    producer.push(text("a"));
+    await expect(producer.flush()).rejects.toMatchObject({ code });
+    expect(producer.signal.reason).toMatchObject({ code });
+    expect(() => producer.push(text("b"))).toThrow(expect.objectContaining({ code }));
+    expect(server.stored).toEqual([]);
+  });
+
+  test("that comes back under its name shuts out its former self", async () => {
+    const before = await open([], { producer_id: "writer" });
+    before.push(text("old"));
+    await before.flush();
+    const now = openProducer({ base: server.base, run_id, producer_id: "writer" });
+    now.push(text("new"));
+    await now.flush();
+    before.push(text("zombie"));
+    await expect(before.flush()).rejects.toMatchObject({ code: "KAI-PRODUCER-FENCED-0001" });
+    expect(server.stored).toEqual([text("old"), text("new")]);
+    await now.close();
+  });
+
+  test("that comes back in the same epoch goes on with its numbers", async () => {
+    const identity = { producer_id: "writer", epoch: 7 };
+    const before = await open([], identity);
+    before.push(text("one"));
+    await before.close();
+    const now = openProducer({ base: server.base, run_id, ...identity });
+    now.push(text("two"));
+    await now.close();
+    expect(server.stored).toEqual([text("one"), text("two")]);
+  });
+
+  test("that is closed lets go of everything, even of a heartbeat that gets no answer", async () => {
+    server = await appendServer();
+    const { signal, ...producer } = openProducer({
+      base: server.base,
+      run_id,
+      fetch: () => new Promise(() => {}),
+    });
+    await producer.close();
+    await producer.close();
+    expect(signal.aborted).toBe(true);
+    expect(() => producer.push(done)).toThrow("closed");
+  });
+
+  test("gives up when told to", async () => {
+    const stop = new AbortController();
+    const producer = await open([], { signal: stop.signal });
+    server.hold();
+    producer.push(text("a"));
+    const flushed = producer.flush();
+    stop.abort(new Error("enough"));
+    await expect(flushed).rejects.toThrow("enough");
+  });
+});

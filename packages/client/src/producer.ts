@@ -1,0 +1,165 @@
+// Writes a run from outside. Drafts are batched, one request is in flight at a time, and every batch carries
+// (Producer-Id, Epoch, Seq), so that a batch whose answer was lost is sent again and stored once.
+//
+//   push ─▶ buffer ─▶ batch 41…57, in flight ─▶ stored up to 40
+//             └ grows while a request is under way: the busier, the larger the batches
+
+import { type Draft, flowOf, is, isFinal, isObject, limits as wire } from "@runwire/protocol";
+import { linkedAbort } from "./abort.js";
+import { type Patience, persist } from "./backoff.js";
+import { draftBuffer } from "./draft-buffer.js";
+import { type Answer, askJson, clockOf, type Endpoint, runPath } from "./http.js";
+import { limits } from "./limits.js";
+import { type Identity, takeUp } from "./producer-identity.js";
+
+export interface ProducerOptions extends Endpoint {
+  readonly run_id: string;
+  /** Given by a producer that may come back after a crash; otherwise one is made up. */
+  readonly producer_id?: string;
+  /** A higher epoch shuts out the lower ones. Without it, the one after the last that wrote. */
+  readonly epoch?: number;
+  /** The lease the run was created with; asked for where it is not given. */
+  readonly lease_ms?: number;
+  readonly lingerMs?: number;
+  /** Attempts in a row that may fail. Without it, only the run's lease ends the trying. */
+  readonly attemptsMax?: number;
+  /** Gives up what is not stored yet. */
+  readonly signal?: AbortSignal;
+  readonly random?: () => number;
+}
+
+export interface Producer {
+  /**
+   * Takes a draft. Gives a promise when the buffer is full, to be awaited before the next; throws why when
+   * this producer can write no more.
+   */
+  push(draft: Draft): Promise<void> | undefined;
+  /** Sends what waits at once; resolves when all that was pushed so far is stored. */
+  flush(): Promise<void>;
+  /** Flushes, and renews the lease no more. Ending the run is a draft like any other. */
+  close(): Promise<void>;
+  /** Aborts when this producer can write no more (fenced, run ended, refused, closed), with the reason. */
+  readonly signal: AbortSignal;
+}
+
+export function openProducer(options: ProducerOptions): Producer {
+  const clock = clockOf(options);
+  const lingerMs = options.lingerMs ?? limits.lingerMs;
+  const over = linkedAbort(options.signal);
+  const buffer = draftBuffer(over.signal);
+  const patience: Patience = {
+    clock,
+    random: options.random ?? Math.random,
+    signal: over.signal,
+    attemptsMax: options.attemptsMax ?? Number.POSITIVE_INFINITY,
+  };
+  let identity: Identity | undefined;
+  let sending = false;
+  let closing: Promise<void> | undefined;
+  let ending = false;
+  let cancelLinger: (() => void) | undefined;
+  let cancelBeat = () => {};
+  // Unless given, it is learnt from the first heartbeat.
+  let leaseMs = options.lease_ms;
+
+  async function persistently<T>(ask: () => Promise<Answer<T>>): Promise<T> {
+    const answer = await persist(ask, patience);
+    if (!answer.ok) throw answer.error;
+    return answer.value;
+  }
+
+  function send(path: string, headers: { readonly [name: string]: string }, body: string): Promise<unknown> {
+    const call = {
+      method: "POST" as const,
+      path: runPath(options.run_id, path),
+      headers,
+      body,
+      signal: over.signal,
+    };
+    return persistently(() => askJson(options, call));
+  }
+
+  /** Sends until nothing waits; with nothing to send, says at least that the producer lives. */
+  async function work(beat: boolean): Promise<void> {
+    if (sending || over.signal.aborted || (!beat && buffer.isEmpty())) return;
+    sending = true;
+    cancelLinger?.();
+    cancelLinger = undefined;
+    cancelBeat();
+    let owed = beat;
+    try {
+      identity ??= await persistently(() => takeUp(options, patience));
+      for (;;) {
+        if (!buffer.isEmpty()) {
+          const batch = buffer.peek();
+          await send("/events", identity.nextHeaders(), `[${batch.join(",")}]`);
+          identity.stored(batch.length);
+          buffer.stored(batch.length);
+          owed = leaseMs === undefined;
+        } else if (owed && !ending) {
+          leaseMs = leaseOf(await send("/heartbeat", identity.headers, "{}"));
+          owed = false;
+        } else break;
+      }
+      if (!ending && !over.signal.aborted) rest();
+    } catch (error) {
+      over.abort(error);
+    } finally {
+      sending = false;
+    }
+  }
+
+  function rest(): void {
+    cancelBeat = clock.after((leaseMs ?? 0) / 3, () => void work(true));
+  }
+
+  // Cleared here and not in `work`, which may have nothing to do: the next delta must set it again.
+  function lingered(): void {
+    cancelLinger = undefined;
+    void work(false);
+  }
+
+  function push(draft: Draft): Promise<void> | undefined {
+    over.signal.throwIfAborted();
+    if (closing !== undefined) throw new Error("the producer is closed");
+    ending ||= endsRun(draft);
+    const room = buffer.add(JSON.stringify(draft));
+    // Pushes of one turn still share a request: the work begins after it.
+    if (flowOf(draft.type) === "control" || buffer.holdsBatch()) queueMicrotask(() => void work(false));
+    else cancelLinger ??= clock.after(lingerMs, lingered);
+    return room;
+  }
+
+  async function flush(): Promise<void> {
+    over.signal.throwIfAborted();
+    void work(false);
+    await buffer.drained();
+  }
+
+  function stop(): void {
+    over.abort(new Error("the producer is closed"));
+    over.unlink();
+    cancelBeat();
+  }
+
+  rest();
+  return {
+    push,
+    flush,
+    close() {
+      closing ??= flush().then(stop);
+      return closing;
+    },
+    signal: over.signal,
+  };
+}
+
+/** After its own terminal event a run has no lease to renew. */
+function endsRun(draft: Draft): boolean {
+  return draft.child_id == null && is(draft, "run.lifecycle") && isFinal(draft.payload.state);
+}
+
+function leaseOf(answer: unknown): number {
+  const lease_ms = isObject(answer) ? answer.lease_ms : undefined;
+  return typeof lease_ms === "number" ? lease_ms : wire.leaseMsDefault;
+}

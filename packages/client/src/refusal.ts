@@ -1,0 +1,60 @@
+// Why there is no answer, as data: the error a caller may meet, and whether the same request may succeed
+// later. The server's word on `retry` holds; where something else answered, the status decides.
+
+import { type ErrorCode, errorTable, isErrorCode, isObject, RunwireError } from "@runwire/protocol";
+import { limits } from "./limits.js";
+
+export interface Refusal {
+  readonly ok: false;
+  readonly error: RunwireError;
+  /** Whether asking again may help. */
+  readonly again: boolean;
+  /** Not before this; 0 where the server named no time. */
+  readonly retryMs: number;
+}
+
+export async function refusalOf(response: Response, nowMs: number): Promise<Refusal> {
+  // A proxy's HTML, or nothing: the status says enough.
+  const body: unknown = await response.json().catch(() => undefined);
+  const told = errorIn(body);
+  const again = told?.again ?? (response.status === 408 || response.status === 429 || response.status >= 500);
+  const error = told?.error ?? foreign(again, `HTTP ${response.status} from ${response.url}`);
+  return { ok: false, error, again, retryMs: retryAfterMs(response.headers.get("retry-after"), nowMs) };
+}
+
+/** The error that `{"error":{code,message,retry}}` tells, or undefined. */
+export function errorIn(
+  body: unknown,
+): { readonly error: RunwireError; readonly again: boolean } | undefined {
+  if (!isObject(body) || !isObject(body.error)) return undefined;
+  const { code, message, retry } = body.error;
+  const again = retry === true;
+  const text = typeof message === "string" ? message : "";
+  if (!isErrorCode(code)) return { error: foreign(again, `${String(code)} ${text}`), again };
+  return { error: new RunwireError(code, detailOf(code, text)), again };
+}
+
+export function unreachable(url: string, cause: unknown): Refusal {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return { ok: false, error: foreign(true, `${url}: ${why}`, cause), again: true, retryMs: 0 };
+}
+
+/** What is told by something that is not a Runwire server of this version. */
+function foreign(again: boolean, detail: string, cause?: unknown): RunwireError {
+  const code: ErrorCode = again ? "KAI-STREAM-CONN-0003" : "KAI-STREAM-CONN-0004";
+  return new RunwireError(code, detail, { cause });
+}
+
+// A message travels as `title: detail`, and the error puts its title in front again.
+function detailOf(code: ErrorCode, message: string): string | undefined {
+  const { title } = errorTable[code];
+  if (message === "" || message === title) return undefined;
+  return message.startsWith(`${title}: `) ? message.slice(title.length + 2) : message;
+}
+
+/** Retry-After in seconds or as a date. */
+function retryAfterMs(field: string | null, nowMs: number): number {
+  if (field === null) return 0;
+  const ms = /^\d+$/.test(field.trim()) ? Number(field) * 1000 : Date.parse(field) - nowMs;
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), limits.retryMsMax) : 0;
+}

@@ -1,0 +1,151 @@
+// WebSocket, in the browser or with a constructor such as `ws` (Node 20 has none of its own). The browser's
+// has no back-pressure and hides both pings and the reason of a refused upgrade; each is made up for below.
+
+import { type ErrorCode, errorTable, isErrorCode, type Message, RunwireError } from "@runwire/protocol";
+import { askJson, runPath, urlOf } from "../http.js";
+import { limits } from "../limits.js";
+import { dialectOf, endingOf, pagesOf, type RunStreamOptions, runStreamPath } from "./run-stream.js";
+import type { Batches, Cursors, Ending, Source } from "./source.js";
+
+export interface WebSocketStreamOptions extends RunStreamOptions {
+  /** The platform's own unless given; in Node 20, `ws`. */
+  readonly WebSocket?: new (
+    url: string,
+    protocols: string[],
+  ) => unknown;
+  /** A stream ticket for each connection, because a browser's WebSocket sends no headers. */
+  readonly ticket?: () => Promise<string>;
+}
+
+/** What `ws` has besides the platform's interface. */
+type Socket = WebSocket & { on?(event: "ping", heard: () => void): void; terminate?(): void };
+
+export function webSocketSource(stream: WebSocketStreamOptions): Source {
+  const construct = constructorOf(stream);
+  return {
+    dialect: dialectOf(stream),
+    runs: [stream.run_id],
+    silenceMsMax: "on" in construct.prototype ? limits.silenceMsMax : limits.unseenPingsMsMax,
+    open: (at, signal) => readWebSocket(stream, at, signal),
+    page: pagesOf(stream),
+  };
+}
+
+function constructorOf(stream: WebSocketStreamOptions): NonNullable<WebSocketStreamOptions["WebSocket"]> {
+  const construct = stream.WebSocket ?? globalThis.WebSocket;
+  if (construct === undefined)
+    throw new Error("no WebSocket here: pass one, such as that of the package `ws`");
+  return construct;
+}
+
+async function* readWebSocket(stream: WebSocketStreamOptions, at: Cursors, signal: AbortSignal): Batches {
+  const construct = constructorOf(stream);
+  let ticket: string | undefined;
+  try {
+    ticket = await stream.ticket?.();
+  } catch (cause) {
+    if (cause instanceof RunwireError && !cause.row.retry) throw cause;
+    return { close: "broken", cause };
+  }
+  signal.throwIfAborted();
+  const url = new URL(urlOf(stream, runStreamPath(stream, at, ticket)), globalThis.location?.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const socket = new construct(url.href, [subprotocol(dialectOf(stream).name)]) as Socket;
+  const opened = { yet: false };
+  const ending = yield* readSocket(socket, signal, opened);
+  return opened.yet || signal.aborted ? ending : await whyRefused(stream, ending, signal);
+}
+
+async function* readSocket(socket: Socket, signal: AbortSignal, opened: { yet: boolean }): Batches {
+  let unread: Message[] = [];
+  let unreadChars = 0;
+  let heard = false;
+  let alive = false;
+  let closed: { readonly code: number; readonly reason: string } | undefined;
+  let wake = () => {};
+
+  socket.onopen = () => {
+    opened.yet = alive = true;
+    wake();
+  };
+  socket.onmessage = ({ data }: { data: unknown }) => {
+    if (typeof data !== "string" || closed !== undefined) return;
+    heard = true;
+    unread.push({ data });
+    unreadChars += data.length;
+    if (unreadChars > limits.socketCharsMax) hangUp(`over ${limits.socketCharsMax} unread characters`);
+    wake();
+  };
+  socket.on?.("ping", () => {
+    alive = true;
+    wake();
+  });
+  // The close that follows tells as much as a browser's error does.
+  socket.onerror = () => {};
+  socket.onclose = (event: { code: number; reason: string }) => {
+    closed ??= event;
+    wake();
+  };
+  // Not waiting for the other side's goodbye: it may never come.
+  const hangUp = (reason: string) => {
+    closed ??= { code: 1006, reason };
+    if (socket.terminate === undefined) socket.close();
+    else socket.terminate();
+    wake();
+  };
+  const stop = () => hangUp("aborted");
+  signal.addEventListener("abort", stop, { once: true });
+
+  try {
+    for (;;) {
+      if (unread.length > 0 || alive) {
+        const batch = unread;
+        unread = [];
+        unreadChars = 0;
+        alive = false;
+        yield batch;
+      } else if (closed !== undefined) {
+        return endingOfClose(closed.code, closed.reason, heard);
+      } else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    socket.close();
+  }
+}
+
+function subprotocol(dialect: string): string {
+  return dialect === "koder" ? "koder-agent-stream-v1" : `runwire.${dialect}`;
+}
+
+function endingOfClose(code: number, reason: string, heard: boolean): Ending {
+  // A terminal event would have ended the reading; so after anything else, 1000 is not yet the end, and a
+  // further connection that brings nothing makes sure of it.
+  if (code === 1000) return { close: heard ? "leaving" : "finished" };
+  if (code === 1012) return { close: "leaving" };
+  if (code >= 4400 && code < 4500 && code !== 4429) throw errorOfClose(code, reason);
+  return { close: "broken", cause: new Error(`socket closed with ${code} ${reason}`) };
+}
+
+function errorOfClose(code: number, reason: string): RunwireError {
+  const told = /^KAI-[A-Z]+-[A-Z]+-\d{4}/.exec(reason)?.[0];
+  if (isErrorCode(told))
+    return new RunwireError(told, reason.slice(told.length).replace(/^[:\s]+/, "") || undefined);
+  const rows = Object.entries(errorTable) as [ErrorCode, { readonly close?: number }][];
+  const row = rows.find(([, { close }]) => close === code);
+  return new RunwireError(row?.[0] ?? "KAI-STREAM-PARAM-0001", `socket closed with ${code} ${reason}`.trim());
+}
+
+/** A socket never says why its upgrade was refused, so the same run is asked for over plain HTTP. */
+async function whyRefused(
+  stream: WebSocketStreamOptions,
+  ending: Ending,
+  signal: AbortSignal,
+): Promise<Ending> {
+  const answer = await askJson(stream, { path: runPath(stream.run_id), signal });
+  return answer.ok ? ending : endingOf(answer);
+}
