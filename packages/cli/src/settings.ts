@@ -2,7 +2,7 @@
 // unknown value stops the start with one line that names it.
 
 import { readFileSync } from "node:fs";
-import { defaultSettings, type Settings } from "@runwire/server";
+import { defaultSettings, logLevels, type Settings } from "@runwire/server";
 
 interface SettingRow {
   readonly flag: string;
@@ -40,6 +40,12 @@ export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
     takes: "fsync or os",
     does: "whether an answer waits for the disk",
     read: oneOf("fsync", "os"),
+  },
+  log: {
+    flag: "log",
+    takes: logLevels.join(", "),
+    does: "the least urgent thing that is logged, on stderr",
+    read: oneOf(...logLevels),
   },
   graceMs: {
     flag: "grace-ms",

@@ -40,7 +40,7 @@ export const errorTable = {
   },
   "KAI-STREAM-CONN-0004": {
     status: 502,
-    grpc: "UNKNOWN",
+    grpc: "INTERNAL",
     retry: false,
     title: "unexpected answer",
     help: "Told by clients: what answered does not speak this protocol; often a proxy, or a wrong address.",

@@ -1,14 +1,15 @@
 // The one place where the server's rooms are put together.
 
 import { mkdirSync } from "node:fs";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { memoryBus } from "./bus.js";
-import { systemClock } from "./clock.js";
+import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
 import { httpServer } from "./http/server.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
+import { reportTo } from "./report.js";
 import type { Rooms } from "./rooms.js";
 import { appendRoutes } from "./routes/append.js";
 import { controlRoutes } from "./routes/control.js";
@@ -27,12 +28,16 @@ export interface Gateway {
 }
 
 const sweepMs = 1000;
+const idleLookMs = 50;
 
-export async function startGateway(given: Partial<Settings> = {}): Promise<Gateway> {
+/** `clock` is for tests that hold time. */
+export async function startGateway(
+  given: Partial<Settings> = {},
+  clock: Clock = systemClock,
+): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
   mkdirSync(dataFolder, { recursive: true });
-  const clock = systemClock;
   const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
   const bus = memoryBus();
   store.onMoved(({ log }) => bus.publish(log));
@@ -44,6 +49,7 @@ export async function startGateway(given: Partial<Settings> = {}): Promise<Gatew
     hub: hub(store, bus),
     ingest: ingest(store, folded),
     connections: connections(clock),
+    report: reportTo((line) => process.stderr.write(line), settings.log, clock.now),
   };
   const server = httpServer({
     // The run list's stream is matched before a run of that name.
@@ -56,8 +62,13 @@ export async function startGateway(given: Partial<Settings> = {}): Promise<Gatew
     ],
     sockets: webSockets(rooms),
     isLeaving: () => rooms.connections.leaving,
-    report: (error, request) =>
-      process.stderr.write(`runwire: bug in ${request}: ${(error as Error)?.stack ?? error}\n`),
+    report: rooms.report,
+  });
+  // Node forgets a connection that became a WebSocket; a server that leaves must not.
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -69,7 +80,10 @@ export async function startGateway(given: Partial<Settings> = {}): Promise<Gatew
 
   let sweeping: Promise<void> = Promise.resolve();
   const sweeper = setInterval(() => {
-    sweeping = sweeping.then(() => rooms.ingest.sweep()).catch(() => {});
+    sweeping = sweeping
+      .then(() => rooms.ingest.sweep())
+      .then(() => store.prune())
+      .catch((error: unknown) => rooms.report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 
   const { port: bound } = server.address() as AddressInfo;
@@ -78,9 +92,13 @@ export async function startGateway(given: Partial<Settings> = {}): Promise<Gatew
     async close() {
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
-      server.closeIdleConnections();
-      const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+      // Those that become idle later, too: nobody waits for a client's keep-alive.
+      const idle = setInterval(() => server.closeIdleConnections(), idleLookMs);
+      const grace = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, graceMs);
       await stopped;
+      clearInterval(idle);
       clearTimeout(grace);
       clearInterval(sweeper);
       await sweeping;

@@ -33,7 +33,7 @@ export interface Hub {
 }
 
 const readBytesMax = 256 * 1024;
-const tailBytesMax = 512 * 1024;
+const tailBytesMax = 64 * 1024;
 const sharedBytesMax = 32 * 1024 * 1024;
 
 export function hub(store: Store, bus: Bus): Hub {

@@ -210,7 +210,10 @@ function storedSeq(known: { epoch: number; seq: number } | undefined, claim: Pro
   if (known !== undefined && claim.epoch < known.epoch) {
     throw new RunwireError("KAI-PRODUCER-FENCED-0001", `epoch ${claim.epoch} is older than ${known.epoch}`);
   }
-  if (claim.seq > stored + 1) {
+  // A new epoch begins after what is stored: what an older one has sent is not its to repeat.
+  const next =
+    known !== undefined && claim.epoch > known.epoch ? claim.seq === stored + 1 : claim.seq <= stored + 1;
+  if (!next) {
     throw new RunwireError("KAI-PRODUCER-GAP-0001", `got ${claim.seq}, the next is ${stored + 1}`);
   }
   return stored;

@@ -2,6 +2,7 @@ import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
+import type { Report } from "./report.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -13,4 +14,5 @@ export interface Rooms {
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
   readonly connections: Connections;
+  readonly report: Report;
 }

@@ -1,3 +1,4 @@
+import type { LogLevel } from "./report.js";
 import type { Durability } from "./stores/sqlite/open.js";
 
 export interface Settings {
@@ -6,6 +7,8 @@ export interface Settings {
   readonly port: number;
   readonly dataFolder: string;
   readonly durability: Durability;
+  /** The least urgent thing that is logged. */
+  readonly log: LogLevel;
   /** How long a leaving server waits for its streams and requests. */
   readonly graceMs: number;
 }
@@ -15,5 +18,6 @@ export const defaultSettings: Settings = {
   port: 4700,
   dataFolder: ".runwire",
   durability: "fsync",
+  log: "warn",
   graceMs: 10_000,
 };

@@ -41,6 +41,11 @@ export interface Store {
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(key: RunKey, view: View, pos: number): Promise<KeptSnapshot | undefined>;
 
+  /** The oldest event that is still kept: 1 for a run, later for a feed that has been pruned. */
+  oldest(key: RunKey): Promise<number>;
+  /** Forgets what feeds need not keep. */
+  prune(): Promise<void>;
+
   /** Starts a run's lease anew. Leases are counted by the store's own clock. */
   renew(key: RunKey): void;
   /** Runs that need somebody: pending deltas that are due, leases that have run out, requests past their time. */

@@ -17,6 +17,7 @@ import {
 } from "@runwire/protocol";
 import type { Followed, Hub } from "./hub.js";
 import { encode, encodeEvents, minus, plus, type Range, type Weights } from "./range.js";
+import type { Report } from "./report.js";
 import type { RunKey } from "./store.js";
 import type { Wire } from "./wire.js";
 
@@ -42,8 +43,7 @@ export interface StreamOptions {
   readonly sink: Sink;
   /** A position at which the stream is complete although the run may go on: a replay's end. */
   readonly until?: number;
-  /** Hears once when the stream has ended, and why. */
-  readonly ended: (close: Close, facts: { readonly dropped: number }) => void;
+  readonly report: Report;
 }
 
 export interface Stream {
@@ -54,7 +54,7 @@ export interface Stream {
 }
 
 export async function openStream(hub: Hub, options: StreamOptions): Promise<Stream> {
-  const { wire, sink, ended } = options;
+  const { wire, sink, report } = options;
   let { after: cursor, state } = options;
   let loading = false;
   let closed = false;
@@ -160,7 +160,9 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     closed = true;
     log?.stop();
     sink.close(how);
-    ended(how, { dropped });
+    const facts = { run_id: options.key.run_id, wire: wire.name, cursor };
+    if (how === "broken") report("info", "stream cut", { code: "KAI-STREAM-CONN-0001", ...facts });
+    if (dropped > 0) report("info", "reader fell behind", { code: "KAI-STREAM-BUF-0001", ...facts, dropped });
   }
 
   log = await hub.follow(options.key, options.view, { moved: pump, gone: () => close("leaving") });

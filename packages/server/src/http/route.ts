@@ -40,17 +40,20 @@ export interface Found {
 
 /** Finds a route, or throws 404 for an unknown path and 405, with what is allowed, for another method. */
 export function router(routes: readonly Route[]): (method: string, path: string) => Found {
-  const table = routes.map((route) => ({ route, segments: route.path.split("/") }));
+  const byLength = new Map<number, { readonly route: Route; readonly pattern: readonly string[] }[]>();
+  for (const route of routes) {
+    const pattern = route.path.split("/");
+    byLength.set(pattern.length, [...(byLength.get(pattern.length) ?? []), { route, pattern }]);
+  }
   return (method, path) => {
     const segments = path.split("/");
-    const allowed: string[] = [];
-    for (const { route, segments: pattern } of table) {
-      const params = match(pattern, segments);
-      if (params === undefined) continue;
-      if (route.method === method) return { route, params };
-      allowed.push(route.method);
+    const allowed = new Set<string>();
+    for (const { route, pattern } of byLength.get(segments.length) ?? []) {
+      if (!matches(pattern, segments)) continue;
+      if (route.method === method) return { route, params: paramsOf(pattern, segments) };
+      allowed.add(route.method);
     }
-    if (allowed.length > 0) throw new MethodNotAllowed([...new Set(allowed)].join(", "));
+    if (allowed.size > 0) throw new MethodNotAllowed([...allowed].join(", "));
     throw new RunwireError("KAI-REQUEST-PATH-0001");
   };
 }
@@ -61,16 +64,13 @@ export class MethodNotAllowed extends RunwireError {
   }
 }
 
-function match(
-  pattern: readonly string[],
-  segments: readonly string[],
-): ReadonlyMap<string, string> | undefined {
-  if (pattern.length !== segments.length) return undefined;
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  return pattern.every((part, i) => part.startsWith(":") || part === segments[i]);
+}
+
+function paramsOf(pattern: readonly string[], segments: readonly string[]): ReadonlyMap<string, string> {
   const params = new Map<string, string>();
-  for (const [i, part] of pattern.entries()) {
-    const segment = segments[i] ?? "";
-    if (part.startsWith(":")) params.set(part.slice(1), segment);
-    else if (part !== segment) return undefined;
-  }
+  for (const [i, part] of pattern.entries())
+    if (part.startsWith(":")) params.set(part.slice(1), segments[i] ?? "");
   return params;
 }

@@ -4,6 +4,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
+import type { Report } from "../report.js";
 import type { Sockets } from "../transports/websocket.js";
 import { MethodNotAllowed, type Reply, type Route, router } from "./route.js";
 
@@ -11,8 +12,7 @@ export interface HttpOptions {
   readonly routes: readonly Route[];
   readonly sockets: Sockets;
   readonly isLeaving: () => boolean;
-  /** Bugs, for the operator; never told to the client. */
-  readonly report: (error: unknown, request: string) => void;
+  readonly report: Report;
 }
 
 /** Everyone's until there are keys. */
@@ -59,7 +59,7 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
       return;
     }
     const known = error instanceof RunwireError;
-    if (!known) report(error, `${req.method} ${split(req).path}`);
+    if (!known) bug(error, `${req.method} ${split(req).path}`);
     const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
     const headers = {
       ...(told instanceof MethodNotAllowed ? { Allow: told.allow } : {}),
@@ -68,10 +68,16 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
     send(req, res, { status: told.row.status, body: told, headers });
   }
 
+  // For the operator; the client is told no more than that there was one.
+  function bug(error: unknown, request: string): void {
+    const stack = error instanceof Error ? error.stack : String(error);
+    report("error", "bug", { code: "KAI-SERVER-BUG-0001", request, stack });
+  }
+
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
     upgrade(req, socket, head).catch((error: unknown) => {
-      if (!(error instanceof RunwireError)) report(error, `upgrade ${req.url}`);
+      if (!(error instanceof RunwireError)) bug(error, `upgrade ${split(req).path}`);
       refuse(socket, error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001"));
     });
   });
@@ -110,18 +116,23 @@ function split({ url = "/" }: IncomingMessage): { readonly path: string; readonl
  * or a name that was made to point here, gets nothing.
  */
 function checkHost(req: IncomingMessage): void {
-  const hosts = req.rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host");
-  const host = hostName(req.headers.host ?? "");
-  const { origin } = req.headers;
-  if (hosts.length !== 1 || !loopbackNames.has(host))
+  const { host = "", origin } = req.headers;
+  if (!loopbackNames.has(hostName(host)) || countOf(req.rawHeaders, "host") !== 1) {
     throw new RunwireError("KAI-REQUEST-HOST-0001", "unknown Host");
-  if (
-    origin !== undefined &&
-    origin !== `http://${req.headers.host}` &&
-    origin !== `https://${req.headers.host}`
-  ) {
+  }
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
     throw new RunwireError("KAI-REQUEST-HOST-0001", "foreign Origin");
   }
+}
+
+/** Node keeps the first of several; a front that keeps another would see another host. */
+function countOf(rawHeaders: readonly string[], name: string): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const header = rawHeaders[i] as string;
+    if (header.length === name.length && header.toLowerCase() === name) count += 1;
+  }
+  return count;
 }
 
 const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);

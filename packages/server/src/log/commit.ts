@@ -241,15 +241,15 @@ function splitDelta(draft: Draft): readonly Draft[] {
   const pieces: Draft[] = [];
   for (let from = 0; from < text.length; ) {
     let to = Math.min(from + charsMax, text.length);
-    if (to < text.length && isLowSurrogate(text.charCodeAt(to))) to -= 1;
+    if (to < text.length && isPair(text.charCodeAt(to - 1), text.charCodeAt(to))) to -= 1;
     pieces.push({ ...draft, payload: { ...draft.payload, text: text.slice(from, to) } as never });
     from = to;
   }
   return pieces;
 }
 
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff;
+function isPair(high: number, low: number): boolean {
+  return high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
 }
 
 let isoMs = -1;

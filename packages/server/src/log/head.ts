@@ -18,10 +18,11 @@ export interface ViewHead {
   readonly seq: number;
 }
 
-/** Deltas of one (type, call_id) that the full log holds and the default log does not yet. */
+/** Deltas of one (type, call, process) that the full log holds and the default log does not yet. */
 export interface Group {
   readonly type: EventType;
   readonly call_id: string | null;
+  readonly process_id: string | null;
   /** Full position of the first pending delta; groups are emitted in this order. */
   readonly first: number;
   /** Full position of the last pending delta: what the joined record will cover. */
@@ -158,12 +159,10 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
     // A delta is pending from the full log until the default log's record that covers it.
     if (place.fullPos !== 0) return { ...head, ...pended(head, record, place.fullPos, payload()) };
     const { type, covers } = record;
-    const call_id = callOf(payload());
-    head.groups = head.groups.filter(
-      (group) => group.type !== type || group.call_id !== call_id || group.last > (covers ?? 0),
-    );
+    const of = groupOf(type, payload());
+    head.groups = head.groups.filter((group) => !sameGroup(group, of) || group.last > (covers ?? 0));
     head.tickMs = Date.parse(record.ts);
-    if (type === "text.delta" && call_id === null) head.saidPos = place.defaultPos;
+    if (isModelText(of)) head.saidPos = place.defaultPos;
     return head;
   }
   const p = payload();
@@ -219,15 +218,17 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
 
 function pended(head: Head, record: Record, pos: number, payload: Facts): Pick<Head, "groups" | "unsettled"> {
   const { type, scopeText } = record;
-  const call_id = callOf(payload);
-  const unsettled = head.unsettled || (type === "text.delta" && call_id === null);
-  const text = typeof payload.text === "string" ? payload.text : "";
-  const chunks = Array.isArray(payload.chunks) ? (payload.chunks as readonly string[]) : null;
+  const of = groupOf(type, payload);
+  const unsettled = head.unsettled || isModelText(of);
+  // Only the type says what is joined: a producer may give a text delta a member of its own called `chunks`.
+  const isAudio = type === "audio.delta";
+  const text = isAudio ? "" : (payload.text as string);
+  const chunks = isAudio ? (payload.chunks as readonly string[]) : null;
   if (text === "" && (chunks === null || chunks.length === 0)) return { groups: head.groups, unsettled };
-  const at = head.groups.findIndex((group) => group.type === type && group.call_id === call_id);
+  const at = head.groups.findIndex((group) => sameGroup(group, of));
   const known = head.groups[at];
   if (known === undefined) {
-    const group = { type, call_id, first: pos, last: pos, payload, scopeText, text, chunks };
+    const group = { ...of, first: pos, last: pos, payload, scopeText, text, chunks };
     return { groups: [...head.groups, group], unsettled };
   }
   const more = {
@@ -239,10 +240,24 @@ function pended(head: Head, record: Record, pos: number, payload: Facts): Pick<H
   return { groups: head.groups.with(at, more), unsettled };
 }
 
-/** What a delta's group is told apart by, beside its type and run. */
-function callOf(payload: Facts): string | null {
-  const id = payload.call_id ?? payload.process_id;
-  return typeof id === "string" ? id : null;
+/** What a group is told apart by, beside its run. */
+type GroupName = Pick<Group, "type" | "call_id" | "process_id">;
+
+function groupOf(type: EventType, { call_id, process_id }: Facts): GroupName {
+  return {
+    type,
+    call_id: typeof call_id === "string" ? call_id : null,
+    // Elsewhere it is a member like any other.
+    process_id: type === "process.output" && typeof process_id === "string" ? process_id : null,
+  };
+}
+
+function sameGroup(a: GroupName, b: GroupName): boolean {
+  return a.type === b.type && a.call_id === b.call_id && a.process_id === b.process_id;
+}
+
+function isModelText({ type, call_id }: GroupName): boolean {
+  return type === "text.delta" && call_id === null;
 }
 
 /** The payload of the record that covers a group. */

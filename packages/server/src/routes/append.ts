@@ -2,7 +2,16 @@
 // chunks is a session, committed as it comes.
 
 import type { IncomingMessage } from "node:http";
-import { type Dialect, type Draft, isId, limits, parseDraft, RunwireError, runwire } from "@runwire/protocol";
+import {
+  type Dialect,
+  type Draft,
+  isId,
+  limits,
+  parseDraft,
+  RunwireError,
+  runwire,
+  unfitJson,
+} from "@runwire/protocol";
 import { batchValues, readText } from "../http/body.js";
 import { dialectOf } from "../http/query.js";
 import type { Call, Reply, Route } from "../http/route.js";
@@ -48,13 +57,16 @@ async function append(rooms: Rooms, call: Call): Promise<Reply | undefined> {
     await appendSession(rooms, call, dialect, claim);
     return undefined;
   }
-  const values = batchValues(await readText(req, limits.batchBytesMax), !lines);
+  const text = await readText(req, limits.batchBytesMax);
+  const values = batchValues(text, !lines);
   if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
   if (values.length > limits.batchEventsMax) {
     throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${limits.batchEventsMax} events`);
   }
   const read = draftReader(dialect);
   const drafts = values.flatMap(({ value, where }) => read(value, where));
+  // Only a large batch can hold an event that is too large.
+  if (text.length > limits.eventBytesMax) drafts.forEach(checkSize);
   const { last_producer_seq, ...appended } = await rooms.ingest.append(key, drafts, claim);
   return {
     status: 200,
@@ -62,11 +74,21 @@ async function append(rooms: Rooms, call: Call): Promise<Reply | undefined> {
   };
 }
 
+function checkSize({ payload }: Draft): void {
+  if (JSON.stringify(payload).length > limits.eventBytesMax)
+    throw new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
+}
+
 /** Drafts of one JSON value. The log's own dialect needs no message in between. */
 export function draftReader(dialect: Dialect): (value: unknown, where: string) => readonly Draft[] {
   if (dialect.name === runwire.name) return (value, where) => [parseDraft(value, where)];
   const decoder = dialect.decoder();
   return (value, where) => {
+    // Before it is made a text again, which would turn what overflowed into null and take any depth.
+    const unfit = Object.values(value ?? {})
+      .map(unfitJson)
+      .find((found) => found !== undefined);
+    if (unfit !== undefined) throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: it ${unfit}`);
     try {
       return decoder.decode({ data: JSON.stringify(value) });
     } catch (error) {

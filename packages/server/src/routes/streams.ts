@@ -67,7 +67,7 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
       wire: bytes,
       backpressure,
       sink,
-      ended: () => {},
+      report: rooms.report,
     }),
   );
   return undefined;
@@ -88,7 +88,7 @@ async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<
       wire: wire(dialect, "ndjson", true),
       backpressure: "lossless",
       sink,
-      ended: () => {},
+      report: rooms.report,
     }),
   );
   return undefined;
@@ -108,7 +108,7 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
       ? Number(cursor)
       : undefined;
   // A cursor older than what is kept gets the snapshot too, which says where it stands.
-  const kept = after !== undefined && after >= pos - limits.feedEntriesMax;
+  const kept = after !== undefined && after >= (await rooms.store.oldest(key)) - 1;
   const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
   const bytes = wire(feedDialect, framing, true);
   if (!kept) {
@@ -130,7 +130,7 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
       wire: bytes,
       backpressure: "lossless",
       sink,
-      ended: () => {},
+      report: rooms.report,
     }),
   );
   return undefined;

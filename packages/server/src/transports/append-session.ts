@@ -1,7 +1,9 @@
 // One long request whose lines are committed as they come. Each commit is answered with a line of its own; a bad
 // line ends the session with an error line that names it, and the lines before it stay.
 
+import type { IncomingMessage } from "node:http";
 import { type Dialect, type Draft, limits, lineSplitter, RunwireError } from "@runwire/protocol";
+import type { Connections } from "../connections.js";
 import { parseLine } from "../http/body.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../ingest.js";
@@ -9,7 +11,7 @@ import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
 
 export async function appendSession(
-  { ingest, store }: Rooms,
+  { ingest, store, connections }: Rooms,
   { req, res, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
@@ -52,14 +54,40 @@ export async function appendSession(
   }
 
   try {
-    for await (const chunk of req as AsyncIterable<Buffer>)
+    for await (const chunk of untilLeaving(req, connections)) {
       await commit(splitter.push(decoder.decode(chunk, { stream: true })));
+    }
     await commit([...splitter.push(decoder.decode()), ...splitter.end()]);
   } catch (error) {
     res.write(`${JSON.stringify(told(error))}\n`);
   } finally {
     clearInterval(renewing);
     res.end();
+  }
+}
+
+/** The body's chunks; throws when the server leaves, so that the producer goes on elsewhere. */
+async function* untilLeaving(req: IncomingMessage, connections: Connections): AsyncGenerator<Buffer> {
+  const chunks = (req as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  let leave: (error: Error) => void = () => {};
+  const left = new Promise<never>((_, reject) => {
+    leave = reject;
+  });
+  left.catch(() => {});
+  const remove = connections.add({
+    // It answers each commit; it has no other signs of life to give.
+    sentMs: Number.POSITIVE_INFINITY,
+    ping: () => {},
+    leave: () => leave(new RunwireError("KAI-STREAM-LEAVING-0001")),
+  });
+  try {
+    for (;;) {
+      const next = await Promise.race([chunks.next(), left]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    remove();
   }
 }
 

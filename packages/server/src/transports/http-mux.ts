@@ -71,8 +71,10 @@ function askedRuns(
 export function parseRuns(text: string): Map<string, string | undefined> {
   const runs = new Map<string, string | undefined>();
   for (const item of text.split(",")) {
-    const [run_id = "", cursor] = item.split(":");
-    if (run_id !== "") runs.set(run_id, cursor);
+    // The last colon: a run id may hold one itself.
+    const at = item.lastIndexOf(":");
+    const run_id = at < 0 ? item : item.slice(0, at);
+    if (run_id !== "") runs.set(run_id, at < 0 ? undefined : item.slice(at + 1));
   }
   return runs;
 }

@@ -89,7 +89,16 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       if (finished) return;
       members.set(run_id, undefined);
       const key = { tenant, run_id };
-      const of = { key, view, after, state, backpressure, wire, sink: memberSink(run_id), ended: () => {} };
+      const of = {
+        key,
+        view,
+        after,
+        state,
+        backpressure,
+        wire,
+        sink: memberSink(run_id),
+        report: rooms.report,
+      };
       const member = await openStream(rooms.hub, of);
       // It may have come to its end, or the connection to its own, while it was opening.
       if (closed) member.close("broken");

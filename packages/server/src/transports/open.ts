@@ -37,8 +37,11 @@ export async function openAt(
   asked: { readonly cursor: string | undefined; readonly snapshot: boolean },
 ): Promise<Opening> {
   const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
-  const { pos, seq } = head.views[view];
   if (asked.snapshot) {
+    // Of a run that has ended, the last event is left to the stream: every reader hears the end itself.
+    const last = isEnded(head) ? 1 : 0;
+    const pos = head.views[view].pos - last;
+    const seq = head.views[view].seq - last;
     const transcript = await rooms.transcripts.at(key, view, pos);
     const number = dialect.cursor === "pos" ? pos : seq;
     const data = JSON.stringify({ type: "snapshot", pos, seq, transcript });

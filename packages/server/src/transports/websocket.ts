@@ -19,7 +19,7 @@ import type { Rooms } from "../rooms.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import { wire } from "../wire.js";
 import { parseRuns } from "./http-mux.js";
-import { findMember, type Mux, type MuxOptions, mux } from "./mux.js";
+import { findMember, type Member, type Mux, type MuxOptions, mux } from "./mux.js";
 import { openAt, readableHead } from "./open.js";
 
 const koderProtocol = "koder-agent-stream-v1";
@@ -87,7 +87,7 @@ export function webSockets(rooms: Rooms): Sockets {
           wire: bytes,
           backpressure,
           sink,
-          ended: () => {},
+          report: rooms.report,
         }),
       );
     },
@@ -122,13 +122,30 @@ export function webSockets(rooms: Rooms): Sockets {
         "wait",
       );
       attach(many);
+      // One message after the other, in their order; a client that sends faster waits.
+      let waiting = 0;
+      let obeyed = addAll(many, members);
       ws.on("message", (data, isBinary) => {
-        if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
-        else void obey(rooms, options, many, ws, String(data));
+        if (isBinary) {
+          ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
+          return;
+        }
+        waiting += 1;
+        ws.pause();
+        obeyed = obeyed
+          .then(() => obey(rooms, options, many, ws, String(data)))
+          .then(() => {
+            waiting -= 1;
+            if (waiting === 0) ws.resume();
+          });
       });
-      for (const member of members) await many.add(member);
+      await obeyed;
     },
   };
+}
+
+async function addAll(many: Mux, members: readonly Member[]): Promise<void> {
+  for (const member of members) await many.add(member);
 }
 
 /** `{"type":"subscribe","run_id":…,"after":…}` or `{"type":"unsubscribe","run_id":…}`. */

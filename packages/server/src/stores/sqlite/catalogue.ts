@@ -17,6 +17,7 @@ export interface Catalogue {
   tree(root_id: string): readonly RunRecord[];
   tombstone(run_id: string): { readonly tenant: string } | undefined;
   feedEvents(log: string, after: number, limit: number): readonly StoredEvent[];
+  oldestOfFeed(log: string): number;
   snapshotBefore(log: string, view: View, pos: number): KeptSnapshot | undefined;
 }
 
@@ -32,6 +33,7 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
   const feed = reader.prepare(
     "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE log = ? AND pos > ? ORDER BY pos LIMIT ?",
   );
+  const oldest = reader.prepare("SELECT coalesce(min(pos), 1) AS pos FROM feed WHERE log = ?");
   const snapshot = reader.prepare(
     "SELECT pos, transcript FROM snapshots WHERE log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1",
   );
@@ -56,6 +58,7 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
         (row) =>
           new StoredEvent(row.id, row.ts, row.type, log, row.by_run, row.pos, row.seq, row.payload, null),
       ),
+    oldestOfFeed: (log) => (oldest.get(log) as { pos: number }).pos,
     snapshotBefore(log, view, pos) {
       const row = snapshot.get(log, view, pos) as { pos: number; transcript: string } | undefined;
       return row === undefined ? undefined : { pos: row.pos, transcriptText: row.transcript };

@@ -110,7 +110,8 @@ export const writes = {
   dropSegment: "DELETE FROM segments WHERE segment = ?",
   addFeed: "INSERT INTO feed(log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?)",
   blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE by_run = ?",
-  pruneFeed: "DELETE FROM feed WHERE log = ? AND (pos <= ? OR ts < ?)",
+  // The last entry stays, whatever its age: its number is the feed's.
+  pruneFeed: "DELETE FROM feed WHERE log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
   keepSnapshot: "INSERT OR REPLACE INTO snapshots(log, view, pos, transcript) VALUES (?,?,?,?)",
   dropRun: "DELETE FROM runs WHERE run_id = ?",
   dropHead: "DELETE FROM heads WHERE log = ?",

@@ -39,7 +39,8 @@ interface Waiting {
 }
 
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
-const cutEvents = 128;
+const cutEvents = 512;
+const pruneEveryMs = 10 * 60 * 1000;
 
 export function sqliteStore(options: SqliteOptions): Store {
   const { path, durability, clock } = options;
@@ -69,6 +70,7 @@ export function sqliteStore(options: SqliteOptions): Store {
   const jobs: (() => Promise<void>)[] = [];
   let working: Promise<void> | undefined;
   let closed = false;
+  let prunedMs = clock.monotonic();
 
   // A server that owns its store alone starts every lease anew.
   for (const [run_id, head] of heads) watch(run_id, head);
@@ -269,6 +271,20 @@ export function sqliteStore(options: SqliteOptions): Store {
       await writer.write([["keepSnapshot", run_id, view, pos, transcriptText]]);
     },
     snapshotBefore: async ({ run_id }, view, pos) => runs.snapshotBefore(run_id, view, pos),
+
+    oldest: async ({ run_id }) => (run_id.startsWith("feed:") ? runs.oldestOfFeed(run_id) : 1),
+
+    async prune() {
+      const now = clock.monotonic();
+      if (now - prunedMs < pruneEveryMs) return;
+      prunedMs = now;
+      const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
+      const list = [...heads].flatMap(([log, { views }]): Write[] => {
+        const { pos } = views.default;
+        return log.startsWith("feed:") ? [["pruneFeed", log, pos, pos - limits.feedEntriesMax, before]] : [];
+      });
+      if (list.length > 0) await writer.write(list);
+    },
 
     renew: (key) => renew(key.run_id, headFor(key)),
 
