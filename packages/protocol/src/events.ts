@@ -42,7 +42,7 @@ export interface TextDelta extends Facts {
 
 /** One line per type that has members of its own; the compiler then asks for its row in `eventTypes`. */
 export interface Payloads {
-  // core: seed 000
+  // core: the agent stream protocol
   "reasoning.delta": TextDelta;
   "text.delta": TextDelta;
   "tool.start": Facts & { call_id: string; tool: string; input?: unknown; skill_id?: string };
@@ -101,7 +101,7 @@ export interface Payloads {
   "got.node_failed": Facts;
   "got.expand": Facts;
 
-  // the runtime's facts: seed 002
+  // facts of the runtime event stream
   "turn.submitted": Facts;
   "turn.started": Facts;
   "turn.completed": Facts;

@@ -22,7 +22,8 @@ export const limits = {
   jsonKeysMax: 10_000,
   /** Levels of children below a root. */
   childDepthMax: 8,
-  liveDescendantsMax: 1000,
+  /** Live children of one run. */
+  liveChildrenMax: 1000,
   leaseMsDefault: 30_000,
   leaseMsMin: 1000,
   leaseMsMax: 24 * 60 * 60 * 1000,

@@ -154,6 +154,8 @@ function followedLog(
     ring,
     join(listener) {
       listeners.add(listener);
+      // It may have rung while nobody listened.
+      if (again) ring();
       return {
         key,
         view,

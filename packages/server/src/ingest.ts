@@ -6,7 +6,7 @@
 
 import { type Draft, type Facts, is, isFinal, limits, type RunState, RunwireError } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
-import { isEnded, type RunRecord } from "./log/head.js";
+import { type Head, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
 import type { RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
@@ -63,15 +63,22 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
   /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
   async function change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T> {
     const pending: string[] = [];
-    const value = await store.append(key, (commit) => {
-      pending.length = 0;
-      const decided = decide(commit);
-      for (const run_id of commit.touched()) {
-        commit.tick(run_id);
-        if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
-      }
-      return decided;
-    });
+    const value = await store
+      .append(key, (commit) => {
+        pending.length = 0;
+        const decided = decide(commit);
+        for (const run_id of commit.touched()) {
+          commit.tick(run_id);
+          if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
+        }
+        return decided;
+      })
+      .catch(async (error: unknown) => {
+        const missing = error instanceof RunwireError && error.code === "KAI-RUN-MISSING-0001";
+        if (missing && (await store.isErased(key)))
+          throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
+        throw error;
+      });
     for (const run_id of pending) tickLater({ tenant: key.tenant, run_id });
     return value;
   }
@@ -122,7 +129,11 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
       for (let tries = 1; ; tries++) {
         await foldSaid(key, drafts, said);
         try {
-          return await change(key, (commit) => appendDrafts(commit, key.run_id, drafts, claim, said));
+          const appended = await change(key, (commit) =>
+            appendDrafts(commit, key.run_id, drafts, claim, said),
+          );
+          store.renew(key);
+          return appended;
         } catch (error) {
           if (!(error instanceof StaleFold)) throw error;
           if (tries === foldTriesMax) {
@@ -185,7 +196,7 @@ function appendDrafts(
   const before = head.views.full.pos;
   let fresh = drafts;
   if (claim !== undefined) {
-    const stored = storedSeq(head.producers[claim.id], claim);
+    const stored = storedSeq(head.producers, claim);
     fresh = drafts.slice(Math.max(0, stored + 1 - claim.seq));
     if (fresh.length > 0) {
       const seq = claim.seq + drafts.length - 1;
@@ -204,19 +215,23 @@ function appendDrafts(
   };
 }
 
-/** The last number stored of this producer. Numbers go on across epochs; an old epoch may not write. */
-function storedSeq(known: { epoch: number; seq: number } | undefined, claim: ProducerClaim): number {
-  const stored = known?.seq ?? 0;
-  if (known !== undefined && claim.epoch < known.epoch) {
-    throw new RunwireError("KAI-PRODUCER-FENCED-0001", `epoch ${claim.epoch} is older than ${known.epoch}`);
+/**
+ * The last number stored of this producer. Numbers go on across epochs: an older epoch may not write, and a newer
+ * one begins after what is stored, because what came before is not its to repeat.
+ */
+function storedSeq(producers: Head["producers"], claim: ProducerClaim): number {
+  const known = Object.hasOwn(producers, claim.id) ? producers[claim.id] : undefined;
+  if (known === undefined && Object.keys(producers).length >= limits.producersPerRunMax) {
+    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a run may have ${limits.producersPerRunMax} producers`);
   }
-  // A new epoch begins after what is stored: what an older one has sent is not its to repeat.
-  const next =
-    known !== undefined && claim.epoch > known.epoch ? claim.seq === stored + 1 : claim.seq <= stored + 1;
-  if (!next) {
-    throw new RunwireError("KAI-PRODUCER-GAP-0001", `got ${claim.seq}, the next is ${stored + 1}`);
+  const { epoch, seq } = known ?? { epoch: claim.epoch, seq: 0 };
+  if (claim.epoch < epoch) {
+    throw new RunwireError("KAI-PRODUCER-FENCED-0001", `epoch ${claim.epoch} is older than ${epoch}`);
   }
-  return stored;
+  if (claim.epoch > epoch ? claim.seq !== seq + 1 : claim.seq > seq + 1) {
+    throw new RunwireError("KAI-PRODUCER-GAP-0001", `got ${claim.seq}, the next is ${seq + 1}`);
+  }
+  return seq;
 }
 
 /** One draft of a producer, for the run or one of its live descendants. */
@@ -282,7 +297,7 @@ function spawnIn(
       `${parent_id} is ${run.depth} levels deep, which is the most`,
     );
   }
-  if (parent.children.length >= limits.liveDescendantsMax) {
+  if (parent.children.length >= limits.liveChildrenMax) {
     throw new RunwireError("KAI-RUN-CHILD-0003", `${parent_id} has ${parent.children.length} live children`);
   }
   const child_id = payload.child_id ?? commit.newId("run", commit.nowMs);
@@ -308,6 +323,7 @@ function spawnIn(
 
 function loseProducer(commit: Commit, run_id: string): void {
   const head = commit.head(run_id);
-  if (head === undefined || isEnded(head)) return;
+  // The producer may have come back since the sweep began.
+  if (head === undefined || isEnded(head) || !commit.leaseLost(run_id)) return;
   end(commit, run_id, "error", `producer lost: its lease of ${head.run.lease_ms} ms was not renewed`);
 }

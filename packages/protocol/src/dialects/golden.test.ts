@@ -41,15 +41,15 @@ describe("the golden run", () => {
   });
 });
 
-describe("seed 000", () => {
-  it.each(readLines("seed-000.jsonl"))("is understood: %s [RW-TYPE-1] [RW-DRAFT-1]", (line) => {
+describe("the agent stream protocol", () => {
+  it.each(readLines("agent-stream.jsonl"))("is understood: %s [RW-TYPE-1] [RW-DRAFT-1]", (line) => {
     const draft = parseDraft(JSON.parse(line));
     expect(coreTypes).toContain(draft.type);
     expect(JSON.stringify(draft)).toBe(line);
   });
 
   it("has one example of each of the eight types", () => {
-    expect(new Set(readLines("seed-000.jsonl").map((line) => JSON.parse(line).type))).toEqual(coreTypes);
+    expect(new Set(readLines("agent-stream.jsonl").map((line) => JSON.parse(line).type))).toEqual(coreTypes);
   });
 });
 

@@ -1,4 +1,4 @@
-// Seed 000, "agent stream": the projection of a log to its eight core types. The cursor is `seq`.
+// The Koder agent stream protocol: the projection of a log to its eight core types. The cursor is `seq`.
 
 import type { Dialect, Message } from "../dialect.js";
 import { RunwireError } from "../errors.js";

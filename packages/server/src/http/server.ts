@@ -1,6 +1,7 @@
 // The HTTP front: finds the route, asks it, answers. Trouble before a stream has begun is a status and an error
 // body; after that it is the stream's own.
 
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
@@ -34,6 +35,8 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
   });
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    // Requests that came before their turn are taken one after the other: until then a response has no socket.
+    if (res.socket === null) await once(res, "socket");
     checkHost(req);
     if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
@@ -138,7 +141,7 @@ function countOf(rawHeaders: readonly string[], name: string): number {
 const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 function hostName(host: string): string {
-  return host.replace(/:[0-9]{1,5}$/, "");
+  return host.replace(/:[0-9]{1,5}$/, "").toLowerCase();
 }
 
 function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {

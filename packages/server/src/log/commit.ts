@@ -42,8 +42,10 @@ export interface Commit {
   write(run_id: string, draft: Draft): void;
   /** Stores how far a fenced producer has come, with whatever else this writer writes. */
   mark(producer: ProducerMark): void;
-  /** Model text that this writer has put into the run's default log after a position. */
-  saidAfter(run_id: string, pos: number): string;
+  /** The run's unsettled model text, given what was unsettled at a position of its default log. */
+  unsettledText(run_id: string, pos: number, text: string): string;
+  /** Whether the run's lease had run out before this commit. */
+  leaseLost(run_id: string): boolean;
   /** Logs that this writer has moved. */
   touched(): readonly string[];
   /** The run's head before this writer. */
@@ -61,6 +63,7 @@ export interface CommitParts {
   readonly headOf: (run_id: string) => Head | undefined;
   /** Whether any tenant has a run of this id. */
   readonly isTaken: (run_id: string) => boolean;
+  readonly leaseLost: (run_id: string) => boolean;
 }
 
 /** A commit in the making: what one writer wrote, kept apart until it is whole. */
@@ -73,7 +76,7 @@ export interface Draftwork {
   readonly kept: ReadonlySet<string>;
 }
 
-export function draftwork({ nowMs, ids, headOf, isTaken }: CommitParts): Draftwork {
+export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitParts): Draftwork {
   const records: Record[] = [];
   const created: RunRecord[] = [];
   const heads = new Map<string, Head>();
@@ -112,12 +115,19 @@ export function draftwork({ nowMs, ids, headOf, isTaken }: CommitParts): Draftwo
     }
     // The id is above the last one of every log it goes to, also when another writer's clock was ahead.
     for (const { log } of places) ids.raise(known(log).lastId);
+    const payloadText = JSON.stringify(payload);
+    if (
+      payloadText.length * 3 > limits.eventBytesMax &&
+      Buffer.byteLength(payloadText) > limits.eventBytesMax
+    ) {
+      throw new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
+    }
     const record: Record = {
       id: ids.next("evt", nowMs),
       ts,
       type,
       by,
-      payloadText: JSON.stringify(payload),
+      payloadText,
       scopeText,
       places,
       covers,
@@ -198,16 +208,17 @@ export function draftwork({ nowMs, ids, headOf, isTaken }: CommitParts): Draftwo
         producer = mark;
         kept.add(mark.log);
       },
-      saidAfter(run_id, pos) {
-        return records
-          .filter(
-            ({ by, type, places }) =>
-              by === run_id && type === "text.delta" && (places[0]?.defaultPos ?? 0) > pos,
-          )
-          .map(({ payloadText }) => JSON.parse(payloadText) as { text: string; call_id?: string })
-          .filter(({ call_id }) => call_id == null)
-          .map(({ text }) => text)
-          .join("");
+      leaseLost,
+      unsettledText(run_id, pos, text) {
+        let unsettled = text;
+        for (const { by, type, places, payloadText } of records) {
+          if (by !== run_id || (places[0]?.defaultPos ?? 0) <= pos) continue;
+          if (type === "message.settled") unsettled = "";
+          if (type !== "text.delta") continue;
+          const said = JSON.parse(payloadText) as { text: string; call_id?: string | null };
+          if (said.call_id == null) unsettled += said.text;
+        }
+        return unsettled;
       },
     },
   };

@@ -1,6 +1,14 @@
 // How a run moves and ends, inside a commit.
 
-import { type Facts, isFinal, mayMove, type RunState, RunwireError, runStates } from "@runwire/protocol";
+import {
+  type Facts,
+  isFinal,
+  limits,
+  mayMove,
+  type RunState,
+  RunwireError,
+  runStates,
+} from "@runwire/protocol";
 import type { Commit } from "./commit.js";
 import type { Head } from "./head.js";
 
@@ -9,6 +17,9 @@ export interface Said {
   readonly pos: number;
   readonly text: string;
 }
+
+/** So that it fits into an event however it is escaped; a run must be able to end. The log has all of it. */
+const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
 
 /** Thrown where more text was committed after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
@@ -89,6 +100,10 @@ function settle(commit: Commit, run_id: string, said: Said | undefined): void {
   commit.flush(run_id);
   const before = commit.committed(run_id)?.saidPos ?? 0;
   if (before > (said?.pos ?? 0)) throw new StaleFold();
-  const text = (said?.text ?? "") + commit.saidAfter(run_id, said?.pos ?? 0);
-  commit.write(run_id, { type: "message.settled", payload: { message_id, text } });
+  const text = commit.unsettledText(run_id, said?.pos ?? 0, said?.text ?? "");
+  const payload =
+    text.length <= settledCharsMax
+      ? { message_id, text }
+      : { message_id, text: text.slice(0, settledCharsMax), truncated: true };
+  commit.write(run_id, { type: "message.settled", payload });
 }

@@ -13,6 +13,11 @@ export interface Place {
   readonly fullSeq: number;
 }
 
+/** A feed's entries are kept apart from its runs' records: they belong to no tree. */
+export function isFeed({ log }: Place): boolean {
+  return log.startsWith("feed:");
+}
+
 /** The last number that a fenced producer of a run has stored. */
 export interface ProducerMark {
   /** The run it writes to, whose log this record is in. */

@@ -57,26 +57,18 @@ async function append(rooms: Rooms, call: Call): Promise<Reply | undefined> {
     await appendSession(rooms, call, dialect, claim);
     return undefined;
   }
-  const text = await readText(req, limits.batchBytesMax);
-  const values = batchValues(text, !lines);
+  const values = batchValues(await readText(req, limits.batchBytesMax), !lines);
   if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
   if (values.length > limits.batchEventsMax) {
     throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${limits.batchEventsMax} events`);
   }
   const read = draftReader(dialect);
   const drafts = values.flatMap(({ value, where }) => read(value, where));
-  // Only a large batch can hold an event that is too large.
-  if (text.length > limits.eventBytesMax) drafts.forEach(checkSize);
   const { last_producer_seq, ...appended } = await rooms.ingest.append(key, drafts, claim);
   return {
     status: 200,
     body: last_producer_seq === undefined ? appended : { ...appended, last_producer_seq },
   };
-}
-
-function checkSize({ payload }: Draft): void {
-  if (JSON.stringify(payload).length > limits.eventBytesMax)
-    throw new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
 }
 
 /** Drafts of one JSON value. The log's own dialect needs no message in between. */

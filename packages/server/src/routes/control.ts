@@ -1,12 +1,13 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Facts, isObject, type RunState, RunwireError } from "@runwire/protocol";
+import { type Facts, type RunState, RunwireError } from "@runwire/protocol";
 import { readObject } from "../http/body.js";
 import {
   booleanMember,
   choiceMember,
   idMember,
+  objectMember,
   objectsMember,
   onlyMembers,
   requiredString,
@@ -121,10 +122,16 @@ async function answerApproval(rooms: Rooms, call: Call): Promise<Reply> {
   const decision = choiceMember(body, "decision", ["once", "session", "always", "deny"]);
   if (decision === undefined) throw wrong("`decision` is needed: once, session, always or deny");
   const reason = stringMember(body, "reason") ?? null;
-  const { input } = body;
+  const input = objectMember(body, "input");
   return answer(rooms, call, "approval", JSON.stringify([decision, input ?? null]), (approval_id) => ({
     type: "approval.resolved",
-    payload: { approval_id, decision, outcome: "answered", reason, ...(isObject(input) ? { input } : {}) },
+    payload: {
+      approval_id,
+      decision,
+      outcome: "answered",
+      reason,
+      ...(input === undefined ? {} : { input }),
+    },
   }));
 }
 

@@ -8,7 +8,7 @@ import { feedHead } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import { openStream } from "../stream.js";
 import { streamMany } from "../transports/http-mux.js";
-import { httpStream } from "../transports/http-stream.js";
+import { httpStream, isChunked } from "../transports/http-stream.js";
 import { openAt, readableHead } from "../transports/open.js";
 import { wire } from "../wire.js";
 import { runSummary } from "./summary.js";
@@ -55,7 +55,7 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
-  const bytes = wire(dialect, framing, true);
+  const bytes = wire(dialect, framing, isChunked(res));
   if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
   const { after, state } = opening;
   attach(
@@ -85,7 +85,7 @@ async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<
       after: 0,
       until: head.views[view].pos,
       state: dialect.first,
-      wire: wire(dialect, "ndjson", true),
+      wire: wire(dialect, "ndjson", isChunked(res)),
       backpressure: "lossless",
       sink,
       report: rooms.report,
@@ -107,16 +107,16 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
     cursor !== undefined && /^[0-9]{1,15}$/.test(cursor) && Number(cursor) <= pos
       ? Number(cursor)
       : undefined;
-  // A cursor older than what is kept gets the snapshot too, which says where it stands.
+  // A cursor that is not or no longer kept gets the snapshot too, and is told that it starts anew.
   const kept = after !== undefined && after >= (await rooms.store.oldest(key)) - 1;
   const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
-  const bytes = wire(feedDialect, framing, true);
+  const bytes = wire(feedDialect, framing, isChunked(res));
   if (!kept) {
     const { heads } = await rooms.store.listRuns(tenant, { limit: limits.pageRunsMax });
     const data = JSON.stringify({
       type: "snapshot",
       pos,
-      reset: after !== undefined,
+      reset: cursor !== undefined,
       runs: heads.map(runSummary),
     });
     sink.send(bytes.frame([{ id: String(pos), event: "snapshot", data }]), pos);

@@ -26,29 +26,41 @@ export async function appendSession(
   let line = 0;
   let seq = claim?.seq ?? 0;
 
+  async function append(drafts: readonly Draft[]): Promise<void> {
+    const at = claim === undefined ? undefined : { ...claim, seq };
+    const { last_pos, last_producer_seq } = await ingest.append(key, drafts, at);
+    seq += drafts.length;
+    const answer = last_producer_seq === undefined ? { last_pos } : { last_pos, last_producer_seq };
+    res.write(`${JSON.stringify(answer)}\n`);
+  }
+
+  /** What came together is committed together; where that is refused, line by line up to the one that is. */
   async function commit(lines: readonly string[]): Promise<void> {
-    const drafts: Draft[] = [];
+    const good: { readonly where: string; readonly drafts: readonly Draft[] }[] = [];
     let bad: unknown;
     for (const text of lines) {
       line += 1;
+      const where = `line ${line}`;
       try {
-        drafts.push(...read(parseLine(text, `line ${line}`), `line ${line}`));
+        good.push({ where, drafts: read(parseLine(text, where), where) });
       } catch (error) {
         bad = error;
         break;
       }
     }
-    for (let from = 0; from < drafts.length; from += limits.batchEventsMax) {
-      const batch = drafts.slice(from, from + limits.batchEventsMax);
-      const { last_pos, last_producer_seq } = await ingest.append(
-        key,
-        batch,
-        claim === undefined ? undefined : { ...claim, seq },
-      );
-      seq += batch.length;
-      res.write(
-        `${JSON.stringify(last_producer_seq === undefined ? { last_pos } : { last_pos, last_producer_seq })}\n`,
-      );
+    for (let from = 0; from < good.length; from += limits.batchEventsMax) {
+      const batch = good.slice(from, from + limits.batchEventsMax);
+      try {
+        await append(batch.flatMap(({ drafts }) => drafts));
+      } catch (error) {
+        if (!(error instanceof RunwireError) || error.row.retry || batch.length === 1)
+          throw named(error, batch[0]?.where);
+        for (const { where, drafts } of batch) {
+          await append(drafts).catch((refused: unknown) => {
+            throw named(refused, where);
+          });
+        }
+      }
     }
     if (bad !== undefined) throw bad;
   }
@@ -89,6 +101,13 @@ async function* untilLeaving(req: IncomingMessage, connections: Connections): As
   } finally {
     remove();
   }
+}
+
+/** The same error, with the line that met it. */
+function named(error: unknown, where: string | undefined): unknown {
+  if (!(error instanceof RunwireError) || where === undefined) return error;
+  const detail = error.message.slice(error.row.title.length).replace(/^: /, "");
+  return new RunwireError(error.code, detail === "" ? where : `${where}: ${detail}`);
 }
 
 function told(error: unknown): unknown {

@@ -6,7 +6,7 @@ import { backpressureOf, badParam, dialectOf, framingOf, viewOf } from "../http/
 import type { Call, Reply } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import { chunk, wire } from "../wire.js";
-import { httpStream } from "./http-stream.js";
+import { httpStream, isChunked } from "./http-stream.js";
 import { findMember, mux } from "./mux.js";
 
 export async function streamMany(
@@ -21,7 +21,7 @@ export async function streamMany(
     dialect,
     view: viewOf(query),
     backpressure: backpressureOf(query, dialect),
-    wire: wire(dialect, framing === "sse" ? "sse-mux" : "ndjson", true),
+    wire: wire(dialect, framing === "sse" ? "sse-mux" : "ndjson", isChunked(res)),
   };
   const members = await Promise.all(
     [...runs].map(([run_id, cursor]) => findMember(rooms, options, run_id, cursor)),
@@ -38,7 +38,12 @@ export async function streamMany(
       },
       send(bytes, cursors) {
         const id = [...cursors].map(([run_id, cursor]) => `${run_id}:${cursor}`).join(",");
-        sink.send(framing === "sse" ? Buffer.concat([bytes, chunk(Buffer.from(sseCursor(id)))]) : bytes, 0);
+        if (framing === "ndjson") {
+          sink.send(bytes, 0);
+          return;
+        }
+        const block = Buffer.from(sseCursor(id));
+        sink.send(Buffer.concat([bytes, isChunked(res) ? chunk(block) : block]), 0);
       },
       close: sink.close,
     },

@@ -14,7 +14,7 @@ const contentTypes = {
   sse: "text/event-stream; charset=utf-8",
   ndjson: "application/x-ndjson; charset=utf-8",
 };
-const signs = { sse: chunk(Buffer.from(keepalive)), ndjson: chunk(Buffer.from("\n")) };
+const signs = { sse: Buffer.from(keepalive), ndjson: Buffer.from("\n") };
 const retryMsMin = 50;
 const retryMsMax = 2000;
 
@@ -22,6 +22,11 @@ export interface HttpStream {
   readonly sink: Sink;
   /** Connects the socket's events to the stream that feeds the sink. */
   attach(stream: Stream): void;
+}
+
+/** HTTP/1.0 knows no chunks: its streams end with the connection. */
+export function isChunked(res: ServerResponse): boolean {
+  return res.req.httpVersion !== "1.0";
 }
 
 export function httpStream(
@@ -35,12 +40,13 @@ export function httpStream(
   let sentMs = clock.monotonic();
   let gone = false;
   let full = false;
+  const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
 
   res.writeHead(200, {
     "Content-Type": contentTypes[framing],
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",
-    "Transfer-Encoding": "chunked",
+    ...(isChunked(res) ? { "Transfer-Encoding": "chunked" } : {}),
   });
   res.flushHeaders();
 
@@ -48,7 +54,7 @@ export function httpStream(
     get sentMs() {
       return sentMs;
     },
-    ping: () => write(signs[framing]),
+    ping: () => write(framed(signs[framing])),
     leave: () => stream?.close("leaving"),
   });
   const drained = (): void => {
@@ -85,7 +91,7 @@ export function httpStream(
         }
         if (close === "leaving" && framing === "sse") {
           const spread = Math.round(retryMsMin + Math.random() * (retryMsMax - retryMsMin));
-          write(chunk(Buffer.from(sseRetry(spread))));
+          write(framed(Buffer.from(sseRetry(spread))));
         }
         res.end();
       },

@@ -2,11 +2,8 @@
 // longest first, its oldest rows up to half a megabyte. What is dropped from `hot` and what is added to
 // `segments` is one transaction, so an event is always in exactly one of them.
 
-import type { StoredEvent, View } from "@runwire/protocol";
 import { type Head, isEnded } from "../../log/head.js";
-import { eventAt } from "../../log/record.js";
 import type { Hot } from "./hot.js";
-import { isFeed } from "./recover.js";
 import type { Write } from "./schema.js";
 import type { SegmentReader } from "./segment-reader.js";
 import { segmentBytesMin, toSegments } from "./segments.js";
@@ -34,20 +31,8 @@ export function compaction({ hot, segments, heads, hotRowsMax, hotBytesMax }: Co
     if (!isDue()) return undefined;
     const oldest = hot.oldest(stepBytes);
     if (oldest === undefined) return undefined;
-    const logs = new Map<string, { readonly [V in View]: StoredEvent[] }>();
-    for (const { record } of oldest.rows) {
-      for (const place of record.places) {
-        if (isFeed(place)) continue;
-        const events = logs.get(place.log) ?? { default: [], full: [] };
-        logs.set(place.log, events);
-        const inDefault = eventAt(record, place, "default");
-        if (inDefault !== undefined) events.default.push(inDefault);
-        const inFull = eventAt(record, place, "full");
-        if (inFull !== undefined) events.full.push(inFull);
-      }
-    }
     const writes: Write[] = [["dropHot", JSON.stringify(oldest.rows.map(({ row }) => row))]];
-    for (const [log, events] of logs) {
+    for (const [log, events] of oldest.logs) {
       // The head of now, not of the compacted rows: hot rows up to `asOf` are not folded onto it again.
       const head = headOf(log);
       if (head !== undefined) writes.push(["keepHead", log, asOf, JSON.stringify(head)]);
@@ -74,8 +59,8 @@ export function compaction({ hot, segments, heads, hotRowsMax, hotBytesMax }: Co
     return {
       writes,
       done() {
-        hot.drop(oldest.root, oldest.rows);
-        for (const log of logs.keys()) {
+        hot.drop(oldest);
+        for (const log of oldest.logs.keys()) {
           const head = heads.get(log);
           if (head !== undefined && isEnded(head) && !hot.hasLog(log)) heads.delete(log);
         }

@@ -2,7 +2,7 @@
 // mirrors are entries of this one index; the rows behind it are only read when the server starts.
 
 import type { StoredEvent, View } from "@runwire/protocol";
-import { eventAt, type Record } from "../../log/record.js";
+import { eventAt, isFeed, type Record } from "../../log/record.js";
 
 /** Events of one log and view from a position on, without a gap. */
 interface HotLog {
@@ -10,9 +10,17 @@ interface HotLog {
   readonly full: StoredEvent[];
 }
 
-/** Hot rows of one tree of runs, oldest first: the unit that is compacted. */
-interface HotTree {
-  readonly rows: { readonly row: number; readonly record: Record; readonly bytes: number }[];
+interface HotRow {
+  readonly row: number;
+  readonly record: Record;
+  readonly bytes: number;
+}
+
+/** The oldest rows of one tree of runs, and the events they are in each of its logs. */
+export interface OldestRows {
+  readonly root: string;
+  readonly rows: readonly HotRow[];
+  readonly logs: ReadonlyMap<string, { readonly [V in View]: readonly StoredEvent[] }>;
 }
 
 export interface Hot {
@@ -22,10 +30,10 @@ export interface Hot {
   /** Hot events of a log, oldest first; empty where it has none. */
   events(log: string, view: View): readonly StoredEvent[];
   hasLog(log: string): boolean;
-  /** The tree whose rows have waited longest, and its oldest rows up to a size. */
-  oldest(bytesMax: number): { readonly root: string; readonly rows: HotTree["rows"] } | undefined;
+  /** The tree whose rows have waited longest: its oldest rows up to a size. */
+  oldest(bytesMax: number): OldestRows | undefined;
   /** Forgets a tree's oldest rows, which are stored elsewhere now. */
-  drop(root: string, rows: HotTree["rows"]): void;
+  drop(rows: OldestRows): void;
   rowsOf(root: string): readonly number[];
   dropTree(root: string): void;
 }
@@ -36,23 +44,29 @@ const rowBytes = 256;
 export function hotIndex(): Hot {
   const logs = new Map<string, HotLog>();
   // A map keeps the order of insertion: the first tree is the one whose rows have waited longest.
-  const trees = new Map<string, HotTree>();
+  const trees = new Map<string, HotRow[]>();
   let rows = 0;
   let bytes = 0;
 
-  function forget(dropped: HotTree["rows"]): void {
-    const logsOf = new Map<string, { default: number; full: number }>();
-    for (const { record, bytes: size } of dropped) {
-      rows -= 1;
-      bytes -= size;
+  /** How many events of each log and view these rows are. */
+  function countIn(some: readonly HotRow[]): Map<string, { default: number; full: number }> {
+    const counts = new Map<string, { default: number; full: number }>();
+    for (const { record } of some) {
       for (const place of record.places) {
-        const count = logsOf.get(place.log) ?? { default: 0, full: 0 };
+        if (isFeed(place)) continue;
+        const count = counts.get(place.log) ?? { default: 0, full: 0 };
         if (place.defaultPos !== 0) count.default += 1;
         if (place.fullPos !== 0) count.full += 1;
-        logsOf.set(place.log, count);
+        counts.set(place.log, count);
       }
     }
-    for (const [name, count] of logsOf) {
+    return counts;
+  }
+
+  function forget(dropped: readonly HotRow[]): void {
+    rows -= dropped.length;
+    for (const row of dropped) bytes -= row.bytes;
+    for (const [name, count] of countIn(dropped)) {
       const log = logs.get(name);
       log?.default.splice(0, count.default);
       log?.full.splice(0, count.full);
@@ -69,17 +83,14 @@ export function hotIndex(): Hot {
     },
     add(row, root, record) {
       const size = record.payloadText.length + rowBytes;
-      let tree = trees.get(root);
-      if (tree === undefined) {
-        tree = { rows: [] };
-        trees.set(root, tree);
-      }
-      tree.rows.push({ row, record, bytes: size });
+      const hotRow = { row, record, bytes: size };
+      const tree = trees.get(root);
+      if (tree === undefined) trees.set(root, [hotRow]);
+      else tree.push(hotRow);
       rows += 1;
       bytes += size;
       for (const place of record.places) {
-        // Feeds are kept in a table of their own.
-        if (place.fullPos === 0 && place.log.startsWith("feed:")) continue;
+        if (isFeed(place)) continue;
         let log = logs.get(place.log);
         if (log === undefined) {
           log = { default: [], full: [] };
@@ -98,27 +109,34 @@ export function hotIndex(): Hot {
       if (first.done === true) return undefined;
       const [root, tree] = first.value;
       let size = 0;
-      const end = tree.rows.findIndex((row) => {
+      const end = tree.findIndex((row) => {
         size += row.bytes;
         return size > bytesMax;
       });
-      return { root, rows: end < 0 ? tree.rows.slice() : tree.rows.slice(0, Math.max(1, end)) };
+      const oldest = end < 0 ? tree.slice() : tree.slice(0, Math.max(1, end));
+      const events = new Map<string, { default: readonly StoredEvent[]; full: readonly StoredEvent[] }>();
+      for (const [name, count] of countIn(oldest)) {
+        const log = logs.get(name);
+        const { default: inDefault = [], full: inFull = [] } = log ?? {};
+        events.set(name, { default: inDefault.slice(0, count.default), full: inFull.slice(0, count.full) });
+      }
+      return { root, rows: oldest, logs: events };
     },
-    drop(root, dropped) {
+    drop({ root, rows: dropped }) {
       const tree = trees.get(root);
       if (tree === undefined) return;
-      tree.rows.splice(0, dropped.length);
+      tree.splice(0, dropped.length);
       // What is left is younger than other trees' rows may be: it queues again.
       trees.delete(root);
-      if (tree.rows.length > 0) trees.set(root, tree);
+      if (tree.length > 0) trees.set(root, tree);
       forget(dropped);
     },
-    rowsOf: (root) => trees.get(root)?.rows.map(({ row }) => row) ?? [],
+    rowsOf: (root) => trees.get(root)?.map(({ row }) => row) ?? [],
     dropTree(root) {
       const tree = trees.get(root);
       if (tree === undefined) return;
       trees.delete(root);
-      forget(tree.rows);
+      forget(tree);
     },
   };
 }

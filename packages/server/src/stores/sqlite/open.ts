@@ -23,7 +23,5 @@ export function openDatabase(path: string, durability: Durability): DatabaseSync
 
 /** A connection that only reads, on the main thread. */
 export function openReader(path: string): DatabaseSyncInstance {
-  const db = new DatabaseSync(path, { timeout: 10_000, readOnly: true });
-  db.exec("PRAGMA mmap_size=268435456");
-  return db;
+  return new DatabaseSync(path, { timeout: 10_000, readOnly: true });
 }

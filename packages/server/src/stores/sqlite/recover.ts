@@ -4,7 +4,7 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { EventType, Facts, IdSource } from "@runwire/protocol";
 import { advance, feedHead, firstHead, type Head, type RunRecord } from "../../log/head.js";
-import type { Place, Record } from "../../log/record.js";
+import { isFeed, type Record } from "../../log/record.js";
 import type { Hot } from "./hot.js";
 
 export interface Recovery {
@@ -91,10 +91,6 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
     lastRow = Math.max(lastRow, row.row);
   }
   return lastRow;
-}
-
-export function isFeed(place: Place): boolean {
-  return place.log.startsWith("feed:");
 }
 
 function toRecord(row: HotRow): Record {

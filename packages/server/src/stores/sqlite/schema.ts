@@ -112,7 +112,9 @@ export const writes = {
   blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE by_run = ?",
   // The last entry stays, whatever its age: its number is the feed's.
   pruneFeed: "DELETE FROM feed WHERE log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
-  keepSnapshot: "INSERT OR REPLACE INTO snapshots(log, view, pos, transcript) VALUES (?,?,?,?)",
+  // A run that was erased while its transcript was folded keeps none.
+  keepSnapshot:
+    "INSERT OR REPLACE INTO snapshots(log, view, pos, transcript) SELECT run_id, ?, ?, ? FROM runs WHERE run_id = ?",
   dropRun: "DELETE FROM runs WHERE run_id = ?",
   dropHead: "DELETE FROM heads WHERE log = ?",
   dropSegments: "DELETE FROM segments WHERE log = ?",

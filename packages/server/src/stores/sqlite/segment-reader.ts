@@ -25,35 +25,39 @@ interface Row extends Pick<Segment, "first_pos" | "marks" | "body" | "crc"> {
 const cacheBytesMax = 32 * 1024 * 1024;
 
 export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
+  const select = "SELECT segment, log, view, first_pos, last_pos, bytes FROM segments";
   const after = reader.prepare(
-    "SELECT segment, first_pos, bytes FROM segments WHERE log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1",
+    `${select} WHERE log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1`,
   );
-  const last = reader.prepare(
-    "SELECT segment, first_pos, bytes FROM segments WHERE log = ? AND view = ? ORDER BY last_pos DESC LIMIT 1",
-  );
+  const last = reader.prepare(`${select} WHERE log = ? AND view = ? ORDER BY last_pos DESC LIMIT 1`);
   const bySeq = reader.prepare(
-    "SELECT segment, first_pos, bytes FROM segments WHERE log = ? AND view = ? AND last_seq >= ? ORDER BY last_pos LIMIT 1",
+    `${select} WHERE log = ? AND view = ? AND last_seq >= ? ORDER BY last_pos LIMIT 1`,
   );
   const whole = reader.prepare("SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ?");
-  // Least recently used first: a map keeps the order of insertion. Segments are never changed, only dropped.
-  const cache = new Map<number, { readonly events: readonly StoredEvent[]; readonly bytes: number }>();
+  // Least recently used first: a map keeps the order of insertion. Kept by what a segment holds, which never
+  // changes, and not by its number, which SQLite gives to another once this one is dropped.
+  const cache = new Map<string, { readonly events: readonly StoredEvent[]; readonly bytes: number }>();
   let cacheBytes = 0;
 
   interface Found {
     readonly segment: number;
+    readonly log: string;
+    readonly view: View;
     readonly first_pos: number;
+    readonly last_pos: number;
     readonly bytes: number;
   }
 
-  function load(log: string, { segment, bytes }: Found): readonly StoredEvent[] {
-    const kept = cache.get(segment);
+  function load({ segment, log, view, first_pos, last_pos, bytes }: Found): readonly StoredEvent[] {
+    const name = `${log}/${view}/${first_pos}-${last_pos}`;
+    const kept = cache.get(name);
     if (kept !== undefined) {
-      cache.delete(segment);
-      cache.set(segment, kept);
+      cache.delete(name);
+      cache.set(name, kept);
       return kept.events;
     }
     const events = fromSegment(log, whole.get(segment) as unknown as Row);
-    cache.set(segment, { events, bytes });
+    cache.set(name, { events, bytes });
     cacheBytes += bytes;
     for (const [oldest, { bytes: size }] of cache) {
       if (cacheBytes <= cacheBytesMax) break;
@@ -67,18 +71,27 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
     read(log, view, pos) {
       const found = after.get(log, view, pos) as Found | undefined;
       if (found === undefined) return [];
-      const events = load(log, found);
+      const events = load(found);
       return found.first_pos > pos ? events : events.slice(pos + 1 - found.first_pos);
     },
     lastIfSmall(log, view, bytesMax) {
       const found = last.get(log, view) as Found | undefined;
       if (found === undefined || found.bytes >= bytesMax) return undefined;
-      return { segment: found.segment, events: load(log, found) };
+      try {
+        // Its reader is the compaction, which replaces it: nobody will ask for it again.
+        return {
+          segment: found.segment,
+          events: fromSegment(log, whole.get(found.segment) as unknown as Row),
+        };
+      } catch {
+        // Damaged: it stays, for whoever reads it to be told, and what follows goes beside it.
+        return undefined;
+      }
     },
     posOfSeq(log, view, seq) {
       const found = bySeq.get(log, view, seq) as Found | undefined;
       if (found === undefined) return undefined;
-      return load(log, found).find((e) => e.seq >= seq)?.pos;
+      return load(found).find((e) => e.seq >= seq)?.pos;
     },
   };
 }

@@ -59,7 +59,7 @@ function toSegment(events: readonly StoredEvent[]): Segment {
     bytes: body.length,
     marks: new Uint8Array(marks.buffer),
     body,
-    crc: crc32(body),
+    crc: checksum(marks.buffer, body),
   };
 }
 
@@ -69,19 +69,23 @@ export function fromSegment(
   segment: Pick<Segment, "first_pos" | "marks" | "body" | "crc">,
 ): StoredEvent[] {
   const body = Buffer.from(segment.body.buffer, segment.body.byteOffset, segment.body.byteLength);
-  if (crc32(body) !== segment.crc) {
+  const marks = Uint8Array.from(segment.marks).buffer;
+  if (checksum(marks, body) !== segment.crc) {
     throw new Error(`${log}: the segment at ${segment.first_pos} is damaged (its checksum differs)`);
   }
-  const marks = new Uint32Array(
-    segment.marks.buffer.slice(segment.marks.byteOffset, segment.marks.byteOffset + segment.marks.byteLength),
-  );
   const text = body.toString("utf8");
+  const offsets = new Uint32Array(marks);
   const events: StoredEvent[] = [];
-  for (let i = 0; i < marks.length; i += 4) {
-    const [start = 0, payloadStart = 0, payloadEnd = 0, end = 0] = marks.subarray(i, i + 4);
+  for (let i = 0; i < offsets.length; i += 4) {
+    const [start = 0, payloadStart = 0, payloadEnd = 0, end = 0] = offsets.subarray(i, i + 4);
     events.push(eventAt(log, text, start, payloadStart, payloadEnd, end));
   }
   return events;
+}
+
+/** Of the marks too: one that points elsewhere gives back wrong bytes as surely as a wrong body. */
+function checksum(marks: ArrayBuffer, body: Uint8Array): number {
+  return crc32(body, crc32(new Uint8Array(marks)));
 }
 
 function eventAt(

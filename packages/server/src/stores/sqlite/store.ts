@@ -6,18 +6,19 @@
 //
 // While a batch is on its way to the disk the next one gathers, so a flush is paid once per batch.
 
+import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
-import { type Record, weightOf } from "../../log/record.js";
+import { isFeed, type Record, weightOf } from "../../log/record.js";
 import type { DueRun, Moved, RunKey, Store } from "../../store.js";
 import { catalogue } from "./catalogue.js";
-import { compaction } from "./compaction.js";
+import { type CompactionStep, compaction } from "./compaction.js";
 import { hotIndex } from "./hot.js";
 import { lockFile } from "./lock.js";
 import { type Durability, openDatabase, openReader } from "./open.js";
-import { isFeed, recover } from "./recover.js";
+import { recover } from "./recover.js";
 import { formatVersion, schema, type Write } from "./schema.js";
 import { segmentReader } from "./segment-reader.js";
 import { writerThread } from "./writer.js";
@@ -41,12 +42,26 @@ interface Waiting {
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
 const cutEvents = 512;
 const pruneEveryMs = 10 * 60 * 1000;
+/** After a step that failed. */
+const compactPauseMs = 10_000;
 
 export function sqliteStore(options: SqliteOptions): Store {
-  const { path, durability, clock } = options;
+  const { path, durability } = options;
   const unlock = lockFile(path);
-  prepareFile(path, durability);
-  const reader = openReader(path);
+  let reader: DatabaseSyncInstance | undefined;
+  try {
+    prepareFile(path, durability);
+    reader = openReader(path);
+    return openStore(options, reader, unlock);
+  } catch (error) {
+    reader?.close();
+    unlock();
+    throw error;
+  }
+}
+
+function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock: () => void): Store {
+  const { path, durability, clock } = options;
   const runs = catalogue(reader);
   const segments = segmentReader(reader);
   const hot = hotIndex();
@@ -59,8 +74,8 @@ export function sqliteStore(options: SqliteOptions): Store {
     hot,
     segments,
     heads,
-    hotRowsMax: options.hotRowsMax ?? 200_000,
-    hotBytesMax: options.hotBytesMax ?? 64 * 1024 * 1024,
+    hotRowsMax: options.hotRowsMax ?? 50_000,
+    hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
   });
   const leases = new Map<string, number>();
   /** Runs with pending deltas or requests that expire. */
@@ -70,6 +85,7 @@ export function sqliteStore(options: SqliteOptions): Store {
   const jobs: (() => Promise<void>)[] = [];
   let working: Promise<void> | undefined;
   let closed = false;
+  let compactAfterMs = 0;
   let prunedMs = clock.monotonic();
 
   // A server that owns its store alone starts every lease anew.
@@ -81,7 +97,8 @@ export function sqliteStore(options: SqliteOptions): Store {
       watched.delete(run_id);
       return;
     }
-    renew(run_id, head);
+    // A new run starts its lease; later ones are renewed by whoever writes it, not by what the server adds.
+    if (!leases.has(run_id)) renew(run_id, head);
     const asks = Object.values(head.requests).some(
       ({ status, expires_at }) => status === "pending" && expires_at !== null,
     );
@@ -105,7 +122,7 @@ export function sqliteStore(options: SqliteOptions): Store {
 
   function work(): void {
     if (working !== undefined || closed) return;
-    if (waiting.length === 0 && jobs.length === 0 && !compact.isDue()) return;
+    if (waiting.length === 0 && jobs.length === 0 && !compactionIsDue()) return;
     // After the poll phase: everything that arrived in this turn of the loop goes into one transaction.
     working = new Promise((resolve) => {
       setImmediate(async () => {
@@ -124,17 +141,21 @@ export function sqliteStore(options: SqliteOptions): Store {
     const now = (log: string): Head | undefined => fresh.get(log) ?? headOf(log);
     const isTaken = (run_id: string): boolean =>
       now(run_id) !== undefined || runs.tombstone(run_id) !== undefined;
+    // Whoever wrote to it in this batch has renewed it.
+    const leaseLost = (run_id: string): boolean =>
+      !fresh.has(run_id) && (leases.get(run_id) ?? Number.POSITIVE_INFINITY) <= monotonicMs;
     const records: Record[] = [];
     const kept = new Set<string>();
     const created: RunRecord[] = [];
     const decided: { readonly of: Waiting; readonly value: unknown }[] = [];
     const nowMs = clock.now();
+    const monotonicMs = clock.monotonic();
     for (const of of batch) {
       const mine = (log: string): Head | undefined => {
         const head = now(log);
         return head?.run.tenant === of.tenant ? head : undefined;
       };
-      const draft = draftwork({ nowMs, ids, headOf: mine, isTaken });
+      const draft = draftwork({ nowMs, ids, headOf: mine, isTaken, leaseLost });
       try {
         const value = of.decide(draft.commit);
         records.push(...draft.records);
@@ -152,21 +173,18 @@ export function sqliteStore(options: SqliteOptions): Store {
       ([log, head]) => isEnded(head) && !isEnded(heads.get(log) ?? { ...head, state: null }),
     );
     for (const [log] of ended) kept.add(log);
-    const step = compact.step(now, asOf);
     const list: Write[] = [
       ...created.map(addRun),
       ...records.flatMap((record, i) => addRecord(firstRow + i, record)),
       ...ended.map(([log, head]): Write => ["endRun", head.state, log]),
       ...[...kept].map((log): Write => ["keepHead", log, asOf, JSON.stringify(fresh.get(log))]),
-      ...(step?.writes ?? []),
     ];
-    if (list.length > 0) {
-      try {
-        await writer.write(list);
-      } catch (error) {
-        for (const { of } of decided) of.reject(error);
-        return;
-      }
+    let step: CompactionStep | undefined;
+    try {
+      step = await commit(list, now, asOf);
+    } catch (error) {
+      for (const { of } of decided) of.reject(error);
+      return;
     }
     lastRow = asOf;
     for (const [log, head] of fresh) {
@@ -179,6 +197,32 @@ export function sqliteStore(options: SqliteOptions): Store {
     step?.done();
     for (const { of, value } of decided) of.resolve(value);
     for (const [log, head] of fresh) heard({ tenant: head.run.tenant, log });
+  }
+
+  /** Writes a batch and, where one is due, a step of compaction with it. A step that fails fails alone. */
+  async function commit(
+    list: readonly Write[],
+    now: (log: string) => Head | undefined,
+    asOf: number,
+  ): Promise<CompactionStep | undefined> {
+    if (compactionIsDue()) {
+      try {
+        const step = compact.step(now, asOf);
+        if (step !== undefined) {
+          await writer.write([...list, ...step.writes]);
+          return step;
+        }
+      } catch {
+        // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
+        compactAfterMs = clock.monotonic() + compactPauseMs;
+      }
+    }
+    if (list.length > 0) await writer.write(list);
+    return undefined;
+  }
+
+  function compactionIsDue(): boolean {
+    return clock.monotonic() >= compactAfterMs && compact.isDue();
   }
 
   /** Runs alone, between two batches. */
@@ -212,13 +256,15 @@ export function sqliteStore(options: SqliteOptions): Store {
     isErased: async ({ tenant, run_id }) => runs.tombstone(run_id)?.tenant === tenant,
 
     async posOfSeq(key, view, seq) {
+      const head = headFor(key);
+      if (head === undefined) return 0;
       const events = hot.events(key.run_id, view);
       const first = events[0];
       if (first === undefined || first.seq >= seq) {
         const cold = segments.posOfSeq(key.run_id, view, seq);
         if (cold !== undefined) return cold;
       }
-      return events[lowestWithSeq(events, seq)]?.pos ?? headFor(key)?.views[view].pos ?? 0;
+      return events[lowestWithSeq(events, seq)]?.pos ?? head.views[view].pos;
     },
 
     async listRuns(tenant, query) {
@@ -244,7 +290,9 @@ export function sqliteStore(options: SqliteOptions): Store {
 
     eraseTree: (root) =>
       exclusively(async () => {
-        const members = headFor(root) === undefined ? [] : runs.tree(root.run_id);
+        // Another tenant's run, and one that is not there, has nothing to erase.
+        if (headFor(root) === undefined) return;
+        const members = runs.tree(root.run_id);
         const erasedAt = new Date(clock.now()).toISOString();
         const rows = hot.rowsOf(root.run_id);
         await writer.write([
@@ -267,10 +315,12 @@ export function sqliteStore(options: SqliteOptions): Store {
         }
       }),
 
-    async keepSnapshot({ run_id }, view, pos, transcriptText) {
-      await writer.write([["keepSnapshot", run_id, view, pos, transcriptText]]);
+    async keepSnapshot(key, view, pos, transcriptText) {
+      if (headFor(key) !== undefined)
+        await writer.write([["keepSnapshot", view, pos, transcriptText, key.run_id]]);
     },
-    snapshotBefore: async ({ run_id }, view, pos) => runs.snapshotBefore(run_id, view, pos),
+    snapshotBefore: async (key, view, pos) =>
+      headFor(key) === undefined ? undefined : runs.snapshotBefore(key.run_id, view, pos),
 
     oldest: async ({ run_id }) => (run_id.startsWith("feed:") ? runs.oldestOfFeed(run_id) : 1),
 
@@ -286,7 +336,11 @@ export function sqliteStore(options: SqliteOptions): Store {
       if (list.length > 0) await writer.write(list);
     },
 
-    renew: (key) => renew(key.run_id, headFor(key)),
+    renew(key) {
+      // Whoever writes a child is there for its ancestors too, and their leases are their children's.
+      const root_id = headFor(key)?.run.root_id;
+      if (root_id !== undefined) renew(root_id, heads.get(root_id));
+    },
 
     async due() {
       const found: DueRun[] = [];

@@ -38,11 +38,20 @@ function commit(list: readonly Write[]): void {
   db.exec("COMMIT");
 }
 
+/** A server that stops leaves everything in one file, to be copied as it is. */
+function leave(): void {
+  try {
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    db.close();
+  }
+}
+
 port.on("message", (ask: Ask) => {
   try {
     if (ask.kind === "write") commit(ask.list);
     else if (ask.kind === "truncate") db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    else db.close();
+    else leave();
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {
     if (db.isOpen && db.isTransaction) db.exec("ROLLBACK");

@@ -34,10 +34,15 @@ export function writerThread(path: string, durability: Durability): Writer {
     if (!full && (answer.errcode & 0xff) === sqliteIoErr) broken = error;
     asked?.reject(error);
   });
-  thread.on("error", (error) => {
-    broken = new RunwireError("KAI-SERVER-STORE-0001", error.message);
-    for (const asked of waiting.splice(0)) asked.reject(broken);
-  });
+  for (const worker of [thread, checkpoints]) {
+    worker.on("error", (error) => {
+      broken = new RunwireError("KAI-SERVER-STORE-0001", error.message);
+      for (const asked of waiting.splice(0)) asked.reject(broken);
+    });
+  }
+  const exits = [thread, checkpoints].map(
+    (worker) => new Promise<void>((resolve) => worker.once("exit", () => resolve())),
+  );
   checkpoints.on("message", (message: string) => {
     // A full disk fails this too; the next round asks again.
     if (message === "truncate") ask({ kind: "truncate" }).catch(() => {});
@@ -54,13 +59,9 @@ export function writerThread(path: string, durability: Durability): Writer {
   return {
     write: (list) => ask({ kind: "write", list }),
     async close() {
-      await new Promise<void>((resolve) => {
-        checkpoints.once("exit", () => resolve());
-        checkpoints.postMessage("close");
-      });
-      const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+      checkpoints.postMessage("close");
       thread.postMessage({ kind: "close" } satisfies Ask);
-      await exited;
+      await Promise.all(exits);
     },
   };
 }
