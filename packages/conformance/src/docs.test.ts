@@ -1,17 +1,17 @@
-// The documents are tested like code: TypeScript in them compiles, JSON parses, links lead somewhere, and the
-// README's commands do what it says against a real server.
+// The documents are tested like code: TypeScript in them compiles, JSON parses, links lead somewhere, and their
+// commands work against a real server.
 
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ServerProcess, startServer } from "./gateway/server-process.js";
 import { anchorsOf, type Fence, fencesOf, linksOf } from "./markdown.js";
 import { shellScript } from "./shell-script.js";
 
@@ -69,23 +69,32 @@ describe("documents", () => {
   });
 });
 
-const commands = inLanguage("sh").filter(({ name }) => name === "README.md");
+const withCommands = documents.filter(({ name }) => inLanguage("sh").some((fence) => fence.name === name));
 
-if (commands.length > 0) {
-  describe("the README", () => {
-    const folder = mkdtempSync(join(tmpdir(), "runwire-readme-"));
-    let server: Awaited<ReturnType<typeof startServer>>;
+if (withCommands.length > 0) {
+  describe("the commands of", () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-docs-"));
+    let server: ServerProcess;
 
     beforeAll(async () => {
-      server = await startServer(join(folder, "data"));
+      server = await startServer(
+        [process.execPath, join(root, "packages/cli/bin/runwire.js"), "serve"],
+        join(folder, "data"),
+      );
     });
 
     afterAll(async () => {
-      await server?.stop();
+      server?.kill("SIGTERM");
+      await server?.exited;
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it("has commands that work in their order on a fresh server", () => runScript(commands, server.url));
+    it.each(withCommands)("$name work in their order", ({ name }) =>
+      runScript(
+        inLanguage("sh").filter((fence) => fence.name === name),
+        server.url,
+      ),
+    );
   });
 }
 
@@ -186,31 +195,4 @@ async function runScript(blocks: readonly Fence[], url: string): Promise<void> {
       );
     },
   );
-}
-
-async function startServer(data: string) {
-  const binary = join(root, "packages/cli/bin/runwire.js");
-  const child = spawn(
-    process.execPath,
-    [binary, "serve", "--port", "0", "--grpc-port", "0", "--data", data],
-    {
-      cwd: root,
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
-  const exited = once(child, "exit");
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /^runwire listening on (http:\/\/\S+)/.exec(line)?.[1];
-    if (url === undefined) continue;
-    // Its pipe has to stay open and empty, or the server would be stopped by its own log.
-    child.stdout.resume();
-    return {
-      url,
-      async stop() {
-        child.kill("SIGTERM");
-        await exited;
-      },
-    };
-  }
-  throw new Error("the server ended before it said where it listens");
 }

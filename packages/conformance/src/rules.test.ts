@@ -88,7 +88,8 @@ function testFiles(): readonly string[] {
     .flatMap(({ name }) =>
       readdirSync(join(root, "packages", name, "src"), { recursive: true })
         .map(String)
-        .filter((file) => /\.test\.tsx?$/.test(file))
+        // A suite is a test that each implementation runs from a test file of its own.
+        .filter((file) => /\.test\.tsx?$|^suites\/.*\.ts$/.test(file))
         .map((file) => join("packages", name, "src", file)),
     );
 }

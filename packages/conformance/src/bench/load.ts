@@ -1,6 +1,5 @@
 // Load over plain sockets, so that the measuring side costs little and counts exactly.
 
-import { Agent, request } from "node:http";
 import { connect, type Socket } from "node:net";
 
 export interface Reader {
@@ -17,7 +16,8 @@ const frameStart = Buffer.from("data: ");
 
 function countStarts(chunk: Buffer): number {
   let count = 0;
-  for (let at = chunk.indexOf(frameStart); at >= 0; at = chunk.indexOf(frameStart, at + frameStart.length)) count += 1;
+  for (let at = chunk.indexOf(frameStart); at >= 0; at = chunk.indexOf(frameStart, at + frameStart.length))
+    count += 1;
   return count;
 }
 
@@ -54,7 +54,8 @@ export function openReader(url: URL, path: string, stamp?: (chunk: Buffer) => vo
     socket.on("close", () => end());
     socket.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      events += countStarts(chunk) + (tail.length > 0 ? countStarts(Buffer.concat([tail, chunk.subarray(0, 5)])) : 0);
+      events +=
+        countStarts(chunk) + (tail.length > 0 ? countStarts(Buffer.concat([tail, chunk.subarray(0, 5)])) : 0);
       tail = chunk.subarray(-5);
       stamp?.(chunk);
       if (!opened) {
@@ -75,41 +76,92 @@ export function openReader(url: URL, path: string, stamp?: (chunk: Buffer) => vo
 const lastChunk = Buffer.from("0\r\n\r\n");
 
 export interface Poster {
-  post(path: string, body: string, type?: string): Promise<string>;
+  /** The answer's body; throws on any status but success. */
+  post(path: string, body: string): Promise<string>;
   close(): void;
 }
 
+/** Requests over a fixed number of kept connections, one at a time on each. */
 export function poster(url: URL, connections: number): Poster {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const idle: PostSocket[] = [];
+  const waiting: ((socket: PostSocket) => void)[] = [];
+  let open = 0;
+
+  async function take(): Promise<PostSocket> {
+    const free = idle.pop();
+    if (free !== undefined) return free;
+    if (open < connections) {
+      open += 1;
+      return postSocket(url);
+    }
+    return new Promise((resolve) => waiting.push(resolve));
+  }
+
   return {
-    post: (path, body, type = "application/json") =>
-      new Promise((resolve, reject) => {
-        const headers = { "Content-Type": type, "Content-Length": Buffer.byteLength(body) };
-        const req = request({ agent, host: url.hostname, port: url.port, path, method: "POST", headers }, (res) => {
-          let text = "";
-          res.setEncoding("utf8");
-          res.on("data", (chunk: string) => {
-            text += chunk;
-          });
-          res.on("end", () => {
-            if (res.statusCode !== undefined && res.statusCode < 300) resolve(text);
-            else reject(new Error(`${path}: ${res.statusCode} ${text}`));
-          });
-        });
-        req.on("error", reject);
-        req.end(body);
-      }),
-    close: () => agent.destroy(),
+    async post(path, body) {
+      const socket = await take();
+      const answer = await socket.ask(
+        `POST ${path} HTTP/1.1\r\nHost: ${url.host}\r\nContent-Type: application/json\r\n` +
+          `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+      const next = waiting.shift();
+      if (next === undefined) idle.push(socket);
+      else next(socket);
+      return answer;
+    },
+    close() {
+      for (const socket of idle) socket.close();
+    },
+  };
+}
+
+interface PostSocket {
+  ask(request: string): Promise<string>;
+  close(): void;
+}
+
+function postSocket(url: URL): PostSocket {
+  const socket = connect(Number(url.port), url.hostname);
+  let text = "";
+  let answer: { resolve(body: string): void; reject(error: Error): void } | undefined;
+  socket.on("error", (error) => answer?.reject(error));
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+    const head = text.indexOf("\r\n\r\n");
+    if (head < 0) return;
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
+    if (text.length < head + 4 + length) return;
+    const body = text.slice(head + 4);
+    const { resolve, reject } = answer as NonNullable<typeof answer>;
+    if (text.startsWith("HTTP/1.1 2")) resolve(body);
+    else reject(new Error(text.slice(0, 500)));
+    text = "";
+  });
+  return {
+    ask(request) {
+      return new Promise((resolve, reject) => {
+        answer = { resolve, reject };
+        socket.write(request);
+      });
+    },
+    close: () => socket.destroy(),
   };
 }
 
 export async function createRun(post: Poster): Promise<string> {
-  const text = await post.post("/v1/agent/runs", '{"prompt":"bench","producer":"external","lease_ms":3600000}');
+  const text = await post.post(
+    "/v1/agent/runs",
+    '{"prompt":"bench","producer":"external","lease_ms":3600000}',
+  );
   return (JSON.parse(text) as { run_id: string }).run_id;
 }
 
 /** Calls `task` `count` times, `width` at a time. */
-export async function inParallel(count: number, width: number, task: (i: number) => Promise<unknown>): Promise<void> {
+export async function inParallel(
+  count: number,
+  width: number,
+  task: (i: number) => Promise<unknown>,
+): Promise<void> {
   let next = 0;
   await Promise.all(
     Array.from({ length: Math.min(width, count) }, async () => {

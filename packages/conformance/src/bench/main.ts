@@ -2,7 +2,17 @@
 // to machine; the ratios are what to compare.
 
 import { startNull, startRunwire } from "./process.js";
-import { fanOut, type Figures, idleReaders, latency, liveRuns, posts, replay, type Scenario, stalledReader } from "./scenarios.js";
+import {
+  type Figures,
+  fanOut,
+  idleReaders,
+  latency,
+  liveRuns,
+  posts,
+  replay,
+  type Scenario,
+  stalledReader,
+} from "./scenarios.js";
 
 const quick = process.argv.includes("--quick");
 const repeats = quick ? 1 : 5;
@@ -32,7 +42,13 @@ for (const scenario of all.filter(({ name }) => only === undefined || name.inclu
   for (const figure of Object.keys(ours[0] ?? {})) {
     const mine = median(ours.map((figures) => figures[figure] ?? Number.NaN));
     const theirs = median(bare.map((figures) => figures[figure] ?? Number.NaN));
-    rows.push([scenario.name, `${scenario.measures} (${figure})`, round(mine), round(theirs), round(mine / theirs)]);
+    rows.push([
+      scenario.name,
+      `${scenario.measures} (${figure})`,
+      round(mine),
+      round(theirs),
+      round(mine / theirs),
+    ]);
   }
 }
 process.stdout.write(`${table(rows)}\n`);
@@ -55,8 +71,12 @@ function round(value: number): string {
 }
 
 function table(lines: readonly (readonly string[])[]): string {
-  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
-  const text = lines.map((line) => `| ${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
+  const widths = (lines[0] ?? []).map((_, column) =>
+    Math.max(...lines.map((line) => (line[column] ?? "").length)),
+  );
+  const text = lines.map(
+    (line) => `| ${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`,
+  );
   text.splice(1, 0, `|${widths.map((width) => "-".repeat(width + 2)).join("|")}|`);
   return text.join("\n");
 }

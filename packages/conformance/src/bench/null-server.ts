@@ -18,8 +18,9 @@ const server = createServer({ requestTimeout: 0 }, (req, res) => {
     req.on("end", () => {
       const frame = `data: ${Buffer.concat(chunks).toString()}\n\n`;
       for (const stream of streams) stream.write(frame);
-      res.writeHead(200, { "Content-Type": "application/json" });
-      res.end('{"first_pos":1,"last_pos":1}');
+      const answer = '{"first_pos":1,"last_pos":1}';
+      res.writeHead(200, { "Content-Type": "application/json", "Content-Length": answer.length });
+      res.end(answer);
     });
     return;
   }

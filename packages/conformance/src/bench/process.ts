@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export interface Server {
@@ -20,7 +20,8 @@ const ticksPerSecond = 100;
 
 export async function startRunwire(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
-  const bin = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
+  // `npm run bench` runs at the root of the repository.
+  const bin = resolve("packages/cli/bin/runwire.js");
   const server = await start("runwire", [bin, "serve", "--port", "0", "--data", folder]);
   return {
     ...server,

@@ -15,7 +15,10 @@ export interface Scenario {
 }
 
 const toolEvent = (i: number): string =>
-  JSON.stringify({ type: "tool.start", payload: { call_id: `call_${i}`, tool: "bench.tool", input: { note: "n".repeat(60) } } });
+  JSON.stringify({
+    type: "tool.start",
+    payload: { call_id: `call_${i}`, tool: "bench.tool", input: { note: "n".repeat(60) } },
+  });
 
 interface Target {
   readonly append: string;
@@ -49,7 +52,7 @@ export function fanOut(readers: number, turns: number): Scenario {
         reader.close();
       }
       post.close();
-      return { "µs": (cpuMs * 1000) / (readers * turns) };
+      return { µs: (cpuMs * 1000) / (readers * turns) };
     },
   };
 }
@@ -159,7 +162,10 @@ export function latency(runs: number, readersPerRun: number, hertz: number, seco
       for (let i = 0; i < turns * runs; i++) {
         const dueMs = started + i * gapMs;
         if (performance.now() < dueMs) await untilMs(dueMs);
-        const event = { type: "tool.start", payload: { call_id: `call_${i}`, tool: "t", input: { note: String(performance.now()) } } };
+        const event = {
+          type: "tool.start",
+          payload: { call_id: `call_${i}`, tool: "t", input: { note: String(performance.now()) } },
+        };
         pending.push(post.post((targets[i % runs] as Target).append, JSON.stringify([event])));
       }
       await Promise.all(pending);

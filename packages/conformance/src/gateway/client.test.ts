@@ -1,0 +1,112 @@
+// The SDK against a real server, through a network that breaks: what it follows is the log, and what it
+// produces is stored once.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  follow,
+  ndjsonSource,
+  openProducer,
+  type RunStreamOptions,
+  runsSource,
+  sseSource,
+  webSocketSource,
+} from "@runwire/client";
+import type { Draft, Event } from "@runwire/protocol";
+import { type Gateway, startGateway } from "@runwire/server";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { type FaultProxy, faultProxy } from "../fault-proxy.js";
+import { allEvents, append, createRun, lifecycle, text } from "./calls.js";
+import { chance } from "./chance.js";
+import { storyOfEveryType } from "./story.js";
+
+const folder = mkdtempSync(join(tmpdir(), "runwire-client-"));
+const luck = chance("client");
+let gateway: Gateway;
+
+beforeAll(async () => {
+  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Its first connections end somewhere in their answers. */
+function breaking(cuts: number, bytesMax = 8000): Promise<FaultProxy> {
+  const { hostname, port } = new URL(gateway.url);
+  return faultProxy({ host: hostname, port: Number(port) }, (n) =>
+    n < cuts ? { cut: { afterBytes: luck.whole(0, bytesMax), how: luck.pick(["fin", "rst"]) } } : {},
+  );
+}
+
+/** Writes a run in small batches. */
+async function write(run_id: string, drafts: readonly Draft[]): Promise<void> {
+  for (let at = 0; at < drafts.length; ) {
+    const events = luck.whole(1, 12);
+    await append(gateway.url, run_id, ...drafts.slice(at, at + events));
+    at += events;
+  }
+}
+
+const sources = {
+  sse: sseSource,
+  ndjson: ndjsonSource,
+  websocket: (stream: RunStreamOptions) => webSocketSource({ ...stream, WebSocket: WebSocket as never }),
+  "several runs": ({ run_id, ...stream }: RunStreamOptions) => runsSource({ ...stream, runs: [run_id] }),
+};
+
+describe("the SDK", () => {
+  const cases = Object.keys(sources).flatMap((source) =>
+    (["koder", "runwire"] as const).map((dialect) => ({ source: source as keyof typeof sources, dialect })),
+  );
+
+  it.each(cases)(
+    "follows a run through cuts, once and in order: $source, $dialect",
+    async ({ source, dialect }) => {
+      const proxy = await breaking(6);
+      const run_id = await createRun(gateway.url);
+      const writing = write(run_id, storyOfEveryType(luck.whole(0, 2 ** 30)));
+      const heard: Event[] = [];
+      for await (const item of follow(sources[source]({ base: proxy.url, run_id, dialect }), {
+        random: () => 0,
+      })) {
+        expect(item.kind).toBe("event");
+        if (item.kind === "event") heard.push(item.event);
+      }
+      await writing;
+      const stored = await allEvents(gateway.url, run_id, { dialect, detail: "default" });
+      expect(heard.map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
+      expect(heard.map(({ payload }) => payload)).toEqual(stored.map(({ payload }) => payload));
+      expect(proxy.counters.cuts).toBeGreaterThan(0);
+      await proxy.close();
+    },
+  );
+
+  it("produces through cuts, and every draft is stored once", async () => {
+    const proxy = await breaking(8, 400);
+    const run_id = await createRun(gateway.url);
+    const producer = openProducer({
+      base: proxy.url,
+      run_id,
+      lease_ms: 600_000,
+      random: () => 0,
+      lingerMs: 0,
+    });
+    const words = Array.from({ length: 300 }, (_, i) => `<${i}>`);
+    for (const word of words) {
+      await producer.push(text(word));
+      // Often enough that many requests are made, and some of them are cut.
+      if (luck.whole(0, 9) === 0) await producer.flush();
+    }
+    await producer.push(lifecycle("done"));
+    await producer.close();
+    const stored = (await allEvents(gateway.url, run_id)).filter((e) => e.type === "text.delta");
+    expect(stored.map((e) => (e.payload as { text: string }).text)).toEqual(words);
+    expect(proxy.counters.cuts).toBeGreaterThan(0);
+    await proxy.close();
+  });
+});

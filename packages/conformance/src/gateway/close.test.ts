@@ -1,0 +1,213 @@
+// CLOSE: a reader can always tell finished from leaving from broken, and after each it is whole again.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Event } from "@runwire/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { allEvents, append, createRun, lifecycle, say, text, tryAppend } from "./calls.js";
+import { rawConnection, requestText } from "./raw-http.js";
+import { closeOf, openReading, type Reading, readAll, streamPath, wireNames } from "./readers.js";
+import { type ServerProcess, startServer } from "./server-process.js";
+
+const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
+const serve = [process.execPath, runwire, "serve"];
+
+let folder: string;
+let server: ServerProcess;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "runwire-close-"));
+  server = await startServer(serve, folder);
+});
+
+afterAll(async () => {
+  server.kill("SIGKILL");
+  await server.exited;
+  rmSync(folder, { recursive: true });
+});
+
+async function end(reading: Reading): Promise<string> {
+  const ending = await reading.ended;
+  return closeOf(Object.assign(reading, { ending }));
+}
+
+describe("a stream", () => {
+  it("that is finished ends cleanly after the terminal event [RW-CLOSE-1]", async () => {
+    for (const state of ["done", "aborted", "error"]) {
+      const run_id = await createRun(server.url);
+      const readings = await Promise.all(
+        wireNames.map((wire) => openReading(wire, server.url, streamPath({ run_id }))),
+      );
+      await append(server.url, run_id, text("almost"), lifecycle(state));
+      for (const reading of readings) {
+        expect(await end(reading)).toBe("finished");
+        expect(reading.events.at(-1)).toMatchObject({ type: "run.lifecycle", payload: { state } });
+        expect(reading.retryMs).toBe(null);
+      }
+      expect((await readings[2]?.ended)?.code).toBe(1000);
+    }
+  });
+
+  it("does not end with a child of its run [RW-CLOSE-1]", async () => {
+    const run_id = await createRun(server.url);
+    const child_id = `${run_id}.child`;
+    const reading = await openReading("sse", server.url, streamPath({ run_id }));
+    await append(server.url, run_id, say("child.spawn", { child_id }), lifecycle("done", child_id));
+    await append(server.url, run_id, lifecycle("done"));
+    expect(await end(reading)).toBe("finished");
+    expect(reading.events.map(({ child_id }) => child_id)).toEqual([null, null, child_id, child_id, null]);
+  });
+
+  it("of a server that leaves ends cleanly without one, and is whole on the next server [RW-CLOSE-2]", async () => {
+    const run_id = await createRun(server.url);
+    await append(server.url, run_id, text("before"), say("title", { title: "t" }));
+    const address = { run_id, dialect: "runwire" };
+    const waves = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        Promise.all(wireNames.map((wire) => openReading(wire, server.url, streamPath(address)))),
+      ),
+    );
+    const readings = waves.flat();
+    await Promise.all(readings.map((reading) => reading.until(({ events }) => events.length === 4)));
+    const many = await openReading("sse", server.url, `/v1/agent/stream?runs=${run_id}`);
+    const list = await openReading("sse", server.url, "/v1/agent/runs/stream");
+    const beganMs = performance.now();
+    server.kill("SIGTERM");
+    for (const reading of [...readings, many, list]) expect(await end(reading)).toBe("leaving");
+    expect(await server.exited).toEqual({ code: 0, signal: null });
+    // Well inside the grace time of ten seconds: nothing keeps it.
+    expect(performance.now() - beganMs).toBeLessThan(3000);
+    expect(server.stderr).toBe("");
+
+    const retries = [...waves.map(([sse]) => sse), many, list].map((reading) => reading?.retryMs ?? -1);
+    for (const retryMs of retries) {
+      expect(retryMs).toBeGreaterThanOrEqual(50);
+      expect(retryMs).toBeLessThanOrEqual(2000);
+    }
+    // Spread, so that not all come back in the same moment.
+    expect(new Set(retries).size).toBeGreaterThan(10);
+    expect(new Set(await Promise.all(waves.map(async ([, , ws]) => (await ws?.ended)?.code)))).toEqual(
+      new Set([1012]),
+    );
+
+    server = await startServer(serve, folder);
+    const resumed = await Promise.all(
+      readings.map((reading, i) =>
+        openReading(
+          wireNames[i % 3] ?? "sse",
+          server.url,
+          streamPath({ ...address, after: (reading.events.at(-1) as Event).pos }),
+        ),
+      ),
+    );
+    await append(server.url, run_id, text("after"), lifecycle("done"));
+    const whole = await allEvents(server.url, run_id, { detail: "default" });
+    for (const [i, reading] of resumed.entries()) {
+      expect(await end(reading)).toBe("finished");
+      expect([...(readings[i] as Reading).events, ...reading.events]).toEqual(whole);
+    }
+  });
+
+  it("of a server that was killed ends uncleanly [RW-CLOSE-3]", async () => {
+    const run_id = await createRun(server.url);
+    const readings = await Promise.all(
+      wireNames.map((wire) => openReading(wire, server.url, streamPath({ run_id }))),
+    );
+    await Promise.all(readings.map((reading) => reading.until(({ events }) => events.length === 1)));
+    server.kill("SIGKILL");
+    for (const reading of readings) expect(await end(reading)).toBe("broken");
+    await server.exited;
+    server = await startServer(serve, folder);
+    for (const wire of wireNames) {
+      const again = await openReading(wire, server.url, streamPath({ run_id }));
+      await again.until(({ events }) => events.length === 1);
+      again.stop();
+    }
+  });
+});
+
+describe("a server that leaves", () => {
+  it("is gone within the grace time although readers hold on to it", async () => {
+    const data = mkdtempSync(join(tmpdir(), "runwire-grace-"));
+    const leaving = await startServer(serve, data, ["--grace-ms", "300"]);
+    const run_id = await createRun(leaving.url);
+    // One that never reads, one that never answers a close frame, and one that never finishes its request.
+    const stalled = await rawConnection(leaving.url);
+    stalled.socket.pause();
+    stalled.write(requestText(leaving.url, "GET", streamPath({ run_id })));
+    const deaf = await rawConnection(leaving.url);
+    deaf.write(
+      requestText(leaving.url, "GET", streamPath({ run_id }), [
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+      ]),
+    );
+    await deaf.until((text) => text.includes('"running"'));
+    const session = await rawConnection(leaving.url);
+    session.write(
+      requestText(leaving.url, "POST", `/v1/agent/runs/${run_id}/events`, [
+        "Content-Type: application/x-ndjson",
+        "Transfer-Encoding: chunked",
+      ]),
+    );
+    await session.until((text) => text.includes("200 OK"));
+    await append(leaving.url, run_id, say("custom", { filler: "x".repeat(4_000_000) }));
+    const beganMs = performance.now();
+    leaving.kill("SIGTERM");
+    expect(await leaving.exited).toEqual({ code: 0, signal: null });
+    expect(performance.now() - beganMs).toBeLessThan(2500);
+    for (const raw of [stalled, deaf, session]) raw.socket.destroy();
+    rmSync(data, { recursive: true });
+  });
+
+  it("finishes the requests that have begun, and takes no others", async () => {
+    const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
+    const leaving = await startServer(serve, data);
+    const run_id = await createRun(leaving.url);
+    const reading = await openReading("sse", leaving.url, streamPath({ run_id }));
+    const body = JSON.stringify([text("begun before"), lifecycle("done")]);
+    const begun = await rawConnection(leaving.url);
+    begun.write(
+      requestText(leaving.url, "POST", `/v1/agent/runs/${run_id}/events`, [
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+        "Expect: 100-continue",
+      ]),
+    );
+    // The server has the head of the request once it asks for the rest.
+    await begun.until((answer) => answer.includes("100 Continue"));
+    leaving.kill("SIGTERM");
+    expect(await end(reading)).toBe("leaving");
+    begun.write(body);
+    await begun.until((answer) => answer.includes('"last_pos"'));
+    expect(begun.text).toContain("200 OK");
+    expect((await leaving.exited).code).toBe(0);
+    await expect(tryAppend(leaving.url, run_id, [text("x")])).rejects.toThrow();
+    const next = await startServer(serve, data);
+    const whole = await readAll("sse", next.url, streamPath({ run_id }));
+    expect(closeOf(whole)).toBe("finished");
+    next.kill("SIGTERM");
+    await next.exited;
+    rmSync(data, { recursive: true });
+  });
+});
+
+describe("a reader that goes away", () => {
+  it("ends nothing but its own stream [RW-CLOSE-4]", async () => {
+    const run_id = await createRun(server.url);
+    for (const wire of wireNames) {
+      const reading = await openReading(wire, server.url, streamPath({ run_id }));
+      await reading.until(({ events }) => events.length > 0);
+      reading.stop();
+      await reading.ended;
+    }
+    await append(server.url, run_id, text("still here"), lifecycle("done"));
+    const whole = await readAll("sse", server.url, streamPath({ run_id }));
+    expect(closeOf(whole)).toBe("finished");
+    expect(whole.events.at(-1)?.payload).toMatchObject({ state: "done" });
+  });
+});

@@ -1,0 +1,195 @@
+// HTTP's own corners: who may ask, unknown paths and methods, old and hasty clients.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, startGateway } from "@runwire/server";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, text } from "./calls.js";
+import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
+import { streamPath } from "./readers.js";
+import { record } from "./story.js";
+
+const folder = mkdtempSync(join(tmpdir(), "runwire-http-"));
+let gateway: Gateway;
+let url: string;
+let host: string;
+let run_id: string;
+
+beforeAll(async () => {
+  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
+  url = gateway.url;
+  host = new URL(url).host;
+  run_id = await record(url, [text("one"), text("two"), lifecycle("done")]);
+});
+
+afterAll(async () => {
+  await gateway.close();
+  rmSync(folder, { recursive: true });
+});
+
+const upgrade = [
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Version: 13",
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+
+describe("an open server", () => {
+  it("answers nobody who calls it by a foreign name, or from a foreign page", async () => {
+    const port = new URL(url).port;
+    const refused = [
+      ["Host: evil.example"],
+      [`Host: evil.example:${port}`],
+      [`Host: 127.0.0.1.evil.example:${port}`],
+      [`Host: ${host}`, `Host: ${host}`],
+      [`Host: ${host}`, "Host: evil.example"],
+      [`Host: ${host}`, "Origin: http://evil.example"],
+      [`Host: ${host}`, "Origin: null"],
+      [`Host: ${host}`, "Origin: http://127.0.0.1:1"],
+    ];
+    for (const lines of refused) {
+      for (const [method, path] of [
+        ["GET", "/livez"],
+        ["GET", streamPath({ run_id })],
+        ["POST", "/v1/agent/runs"],
+      ]) {
+        const answer = await rawAnswer(
+          url,
+          `${method} ${path} HTTP/1.1\r\n${[...lines, "Connection: close"].join("\r\n")}\r\n\r\n`,
+        );
+        expect([lines, answer.slice(0, 12)]).toEqual([lines, "HTTP/1.1 403"]);
+        expect(answer).toContain("KAI-REQUEST-HOST-0001");
+      }
+      const socket = await rawAnswer(
+        url,
+        `GET ${streamPath({ run_id })} HTTP/1.1\r\n${[...lines, ...upgrade].join("\r\n")}\r\n\r\n`,
+      );
+      expect([lines, socket.slice(0, 12)]).toEqual([lines, "HTTP/1.1 403"]);
+    }
+    for (const name of ["localhost", "LOCALHOST", "127.0.0.1", "[::1]"]) {
+      const answer = await rawAnswer(
+        url,
+        `GET /livez HTTP/1.1\r\nHost: ${name}:${port}\r\nOrigin: http://${name}:${port}\r\nConnection: close\r\n\r\n`,
+      );
+      expect([name, answer.slice(0, 12)]).toEqual([name, "HTTP/1.1 200"]);
+    }
+  });
+
+  it("says 404 to an unknown path or run and 405, with what is allowed, to another method", async () => {
+    for (const path of ["/", "/v1", "/v1/agent/runs/", "/v1/agent/runs//stream", "/v2/agent/runs"]) {
+      expect([path, (await call(url, "GET", path)).status]).toEqual([path, 404]);
+    }
+    for (const rest of ["stream", "events", "replay.jsonl", "snapshot", "steps", "children"]) {
+      for (const unknown of ["run_unknown", "run_%00", "..%2f..", "a b"]) {
+        expect([rest, (await call(url, "GET", runPath(unknown, rest))).status]).toEqual([rest, 404]);
+      }
+      const put = await call(url, "PUT", runPath(run_id, rest), {});
+      expect([put.status, codeOf(put)]).toEqual([405, "KAI-REQUEST-METHOD-0001"]);
+      expect(put.headers.get("allow")).toBe(/events|children/.test(rest) ? "GET, POST" : "GET");
+    }
+    expect((await call(url, "POST", "/livez", {})).headers.get("allow")).toBe("GET");
+    expect((await call(url, "DELETE", "/v1/agent/runs/run_unknown")).status).toBe(404);
+    for (const action of ["pause", "resume", "abort", "approve_plan", "heartbeat", "events"]) {
+      const body = action === "events" ? [text("x")] : {};
+      expect([action, (await call(url, "POST", runPath("run_unknown", action), body)).status]).toEqual([
+        action,
+        404,
+      ]);
+    }
+  });
+
+  it("says what it speaks and that it is ready", async () => {
+    expect((await call(url, "GET", "/livez")).body).toEqual({ status: "ok" });
+    expect((await call(url, "GET", "/healthz")).body).toEqual({ status: "ok" });
+    expect((await call(url, "GET", "/readyz")).body).toMatchObject({ status: "ready", durability: "os" });
+    const { body } = await call(url, "GET", "/v1/dialects");
+    expect(body.dialects).toMatchObject([{ name: "koder" }, { name: "runwire" }]);
+  });
+});
+
+describe("a client of HTTP/1.0", () => {
+  it("reads streams and pages without chunks, to the end of the connection [RW-SSE-7]", async () => {
+    const page = await rawAnswer(url, `GET ${runPath(run_id, "events")} HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
+    expect(page).toMatch(/^HTTP\/1\.1 200 /);
+    for (const path of [streamPath({ run_id }), `/v1/agent/stream?runs=${run_id}`]) {
+      const answer = await rawAnswer(url, `GET ${path} HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
+      const [head = "", ...blocks] = answer.split(/\r?\n\r?\n/);
+      expect(head.toLowerCase()).not.toContain("transfer-encoding");
+      expect(
+        blocks
+          .filter((block) => block.includes("data: {"))
+          .map((block) => block.replace(/^id: .*\n/, "").slice(0, 7)),
+      ).toEqual(["data: {", "data: {", "data: {"]);
+      expect(answer).not.toMatch(/^[0-9a-f]+\r$/m);
+    }
+    const replay = await rawAnswer(
+      url,
+      `GET ${runPath(run_id, "replay.jsonl")} HTTP/1.0\r\nHost: ${host}\r\n\r\n`,
+    );
+    const body = replay.slice(replay.indexOf("\r\n\r\n") + 4);
+    expect(
+      body
+        .trimEnd()
+        .split("\n")
+        .map((line) => (JSON.parse(line) as { seq: number }).seq),
+    ).toEqual([1, 2, 3]);
+  });
+});
+
+describe("a client that sends requests without waiting", () => {
+  it("gets the answers in order, streams among them", async () => {
+    const raw = await rawConnection(url);
+    const live = await createRun(url);
+    raw.write(
+      [
+        requestText(url, "GET", "/livez"),
+        requestText(url, "GET", streamPath({ run_id })),
+        requestText(url, "GET", "/readyz"),
+        requestText(url, "GET", streamPath({ run_id: live })),
+        requestText(url, "GET", "/healthz", ["Connection: close"]),
+      ].join(""),
+    );
+    await raw.until((answer) => answer.includes('"running"', answer.indexOf('"ready"')));
+    await append(url, live, text("later"), lifecycle("done"));
+    await raw.ended;
+    const order = [...raw.text.matchAll(/"ok"|"ready"|"state":"\w+"/g)].map(([what]) => what);
+    expect(order).toEqual([
+      '"ok"',
+      '"state":"running"',
+      '"state":"done"',
+      '"ready"',
+      '"state":"running"',
+      '"state":"done"',
+      '"ok"',
+    ]);
+    expect(raw.text.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(5);
+  });
+
+  it("has its appends committed in order", async () => {
+    const own = await createRun(url);
+    const raw = await rawConnection(url);
+    const posts = Array.from({ length: 30 }, (_, i) =>
+      requestText(
+        url,
+        "POST",
+        runPath(own, "events"),
+        ["Content-Type: application/json"],
+        JSON.stringify([text(`${i}`)]),
+      ),
+    );
+    raw.write(posts.join(""));
+    await raw.until((answer) => answer.match(/"last_pos"/g)?.length === 30);
+    raw.socket.destroy();
+    const said = (await allEvents(url, own)).filter((e) => e.type === "text.delta");
+    expect(said.map((e) => (e.payload as { text: string }).text)).toEqual(posts.map((_, i) => `${i}`));
+  });
+
+  it("is not taken at its word where a body is announced twice", async () => {
+    const smuggled = await rawAnswer(
+      url,
+      `POST ${runPath(run_id, "events")} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    );
+    expect(smuggled).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});

@@ -1,0 +1,61 @@
+// The gateway as operators run it: a process of its own that can be told to leave, or be killed.
+
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  /** What it has said on stderr: nothing, if all is well. */
+  readonly stderr: string;
+  /** The next line of its stdout that matches. */
+  line(pattern: RegExp): Promise<RegExpExecArray>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** `command` is how this server is served; it takes `--port` and `--data`. */
+export async function startServer(
+  command: readonly string[],
+  dataFolder: string,
+  flags: readonly string[] = [],
+): Promise<ServerProcess> {
+  const [program = "", ...given] = command;
+  const child = spawn(program, [...given, "--port", "0", "--data", dataFolder, ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: withoutSettings(),
+  });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const exited = new Promise<Awaited<ServerProcess["exited"]>>((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+  });
+  const lines = createInterface({ input: child.stdout });
+  const line = (pattern: RegExp): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      lines.on("line", (text) => {
+        const found = pattern.exec(text);
+        if (found !== null) resolve(found);
+      });
+      void exited.then(() => reject(new Error(`the server has ended: ${stderr}`)));
+    });
+  // The start line names the address.
+  const [, url = ""] = await line(/^runwire listening on (http:\/\/[^\s,]+)/);
+  return {
+    url,
+    pid: child.pid ?? 0,
+    exited,
+    line,
+    get stderr() {
+      return stderr;
+    },
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+/** A variable like RUNWIRE_SOAK is for the tests; the server refuses settings it does not know. */
+function withoutSettings(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNWIRE_")));
+}
