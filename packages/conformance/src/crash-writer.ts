@@ -1,0 +1,73 @@
+// A process that is meant to die: it appends batches to trees of runs, many at a time, and prints a line for
+// each batch that was answered. Whoever kills it holds the store to those lines.
+//
+//   node crash-writer.js <server module> <folder> <producers> <batches each> <hot rows>
+
+import type { Draft } from "@runwire/protocol";
+import { openSqlite, type ServerModule } from "./suites/store/server-module.js";
+import type { Key, NewRun } from "./suites/store/under-test.js";
+
+/** One answered batch. */
+export interface Ack {
+  readonly run_id: string;
+  readonly first_pos: number;
+  readonly last_pos: number;
+  readonly producer: number;
+  readonly batch: string;
+}
+
+const tenant = "acme";
+const trees = 3;
+const levels = 2;
+const newRun: NewRun = {
+  messages: [],
+  session_id: null,
+  agent: null,
+  model: null,
+  planning_gate: "off",
+  metadata: {},
+  lease_ms: 24 * 60 * 60 * 1000,
+  asked: {},
+};
+
+const [serverPath = "", folder = "", producers = "1", batches = "1", hotRows = "1000"] =
+  process.argv.slice(2);
+const server = (await import(serverPath)) as ServerModule;
+const open = openSqlite(server, { durability: "fsync", hotRowsMax: Number(hotRows) });
+const { store, ingest } = open(folder, server.systemClock);
+const runs = await findRuns();
+
+await Promise.all(Array.from({ length: Number(producers) }, (_, producer) => produce(producer)));
+ingest.close();
+await store.close();
+
+/** The trees of the process that died here before, or new ones: a root, its child, its grandchild. */
+async function findRuns(): Promise<readonly Key[]> {
+  const { heads } = await store.listRuns(tenant, { limit: trees });
+  const roots = heads.map(({ run }) => run.run_id);
+  while (roots.length < trees) {
+    const { run_id } = await ingest.create(tenant, newRun);
+    roots.push(run_id);
+    for (let level = 0, parent = run_id; level < levels; level++) {
+      const child_id = `${run_id}.${level}`;
+      await ingest.append({ tenant, run_id: parent }, [{ type: "child.spawn", payload: { child_id } }]);
+      parent = child_id;
+    }
+  }
+  const found = await Promise.all(roots.map((run_id) => store.tree({ tenant, run_id })));
+  return found.flat().map(({ run_id }) => ({ tenant, run_id }));
+}
+
+async function produce(producer: number): Promise<void> {
+  for (let n = 0; n < Number(batches); n++) {
+    const key = runs[Math.floor(Math.random() * runs.length)] as Key;
+    const batch = `${process.pid}.${n}`;
+    const drafts = Array.from({ length: 1 + Math.floor(Math.random() * 50) }, (_, i): Draft => {
+      const payload = { text: `${i} `, producer, batch, i };
+      return Math.random() < 0.5 ? { type: "text.delta", payload } : { type: "custom", payload };
+    });
+    const { first_pos, last_pos } = await ingest.append(key, drafts);
+    const ack = { run_id: key.run_id, first_pos, last_pos, producer, batch };
+    process.stdout.write(`${JSON.stringify(ack)}\n`);
+  }
+}

@@ -1,0 +1,155 @@
+// What "answered" rests on: the disk is waited for, one server owns a folder, what is erased is gone from the
+// file, and a file that cannot be read is refused in one line.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { type Draft, limits } from "@runwire/protocol";
+import * as server from "@runwire/server";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
+import { openSqlite } from "./suites/store/server-module.js";
+import { freshIds, newRun, onTrial } from "./suites/store/trial.js";
+
+const writer = fileURLToPath(new URL("./crash-writer.js", import.meta.url));
+const serverPath = import.meta.resolve("@runwire/server");
+
+describe("a data folder", () => {
+  let folder = "";
+  const path = () => join(folder, "runwire.db");
+  const open = () => openSqlite(server)(folder, server.systemClock).store;
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "runwire-durability-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("is written with synchronous=FULL, also when it is opened for the second time", () => {
+    for (let opens = 0; opens < 2; opens++) {
+      const db = openDatabase(path(), "fsync");
+      expect(db.prepare("PRAGMA synchronous").get()).toEqual({ synchronous: 2 });
+      expect(db.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
+      db.close();
+    }
+  });
+
+  it("is flushed to disk at least once for every answered commit", ({ skip }) => {
+    if (spawnSync("strace", ["-V"]).error !== undefined) skip("strace is not installed");
+    for (let opens = 0; opens < 2; opens++) {
+      const trace = join(folder, "trace");
+      // One producer that waits for each answer: every batch is a commit of its own.
+      const traced = spawnSync(
+        "strace",
+        [
+          ...["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", trace],
+          ...[process.execPath, writer, serverPath, folder, "1", "40", "1000"],
+        ],
+        { encoding: "utf8" },
+      );
+      if (/ptrace|Operation not permitted/.test(traced.stderr)) skip(`strace: ${traced.stderr.trim()}`);
+      expect(traced.stderr).toBe("");
+      const commits = traced.stdout.trim().split("\n").length;
+      expect(commits).toBe(40);
+      const flushes = readFileSync(trace, "utf8").match(/\bf(?:data)?sync\(/g)?.length ?? 0;
+      expect(flushes).toBeGreaterThanOrEqual(commits);
+    }
+  });
+
+  it("has one owner: a second server is refused in one line, and a dead one's lock is free", async () => {
+    const child = spawn(process.execPath, [writer, serverPath, folder, "1", "100000", "1000"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(child.stdout, "data");
+    const refusal = /^[^\n]*runwire\.db is in use by another server; stop it, or choose another data folder$/;
+    expect(open).toThrow(refusal);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const store = open();
+    expect(open).toThrow(refusal);
+    await store.close();
+    await open().close();
+  });
+
+  it("that this server cannot read is refused in one line, and stays as it is", async () => {
+    const db = new DatabaseSync(path());
+    db.exec("UPDATE meta SET value = '999' WHERE name = 'format'");
+    expect(open).toThrow(/^[^\n]*has format 999; this server reads format \d+$/);
+    db.exec("UPDATE meta SET value = '1' WHERE name = 'format'");
+    db.close();
+    // The refusal has freed the lock. A clean close leaves everything in one file.
+    await open().close();
+    expect(statSync(`${path()}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
+    const garbage = Buffer.alloc(8192, "not a database ");
+    writeFileSync(path(), garbage);
+    expect(open).toThrow(/^[^\n]{10,200}$/);
+    expect(readFileSync(path())).toEqual(garbage);
+  });
+});
+
+describe("an erased tree", () => {
+  for (const hotRowsMax of [100_000, 10]) {
+    it(`leaves tombstones and nothing else in any table, with ${hotRowsMax} hot rows`, () =>
+      onTrial(openSqlite(server, { hotRowsMax }), async (trial) => {
+        const secret = "swordfish";
+        const key = await newRun(trial);
+        const kept = await newRun(trial);
+        const said = (child_id: string | null): Draft => ({
+          type: "text.delta",
+          payload: { text: secret },
+          child_id,
+        });
+        await trial.ingest.append(
+          key,
+          freshIds([
+            { type: "title", payload: { title: secret } },
+            { type: "child.spawn", payload: { child_id: "run_1", prompt: secret } },
+            said("run_1"),
+            said("run_1"),
+            said(null),
+            ...Array.from({ length: 40 }, (): Draft => ({ type: "custom", payload: { secret } })),
+            said(null),
+          ]),
+        );
+        await trial.store.keepSnapshot(key, "default", 5, JSON.stringify({ secret }));
+        const runs = (await trial.store.tree(key)).map(({ run_id }) => run_id);
+        expect(rowsWith(trial.folder, [secret]).length).toBeGreaterThan(2);
+        await trial.store.eraseTree(key);
+        expect(rowsWith(trial.folder, [secret])).toEqual([]);
+        // Entries of the run list keep their numbers and the id of the run, without what it said.
+        const left = rowsWith(trial.folder, runs);
+        expect([...new Set(left.map(({ table }) => table))].sort()).toEqual(["feed", "tombstones"]);
+        for (const { table, text } of left) {
+          if (table === "feed") expect(text).toContain("x.runwire.erased");
+        }
+        await trial.ingest.append(kept, [{ type: "custom", payload: {} }]);
+        trial.clock.pass(limits.tickMs);
+        await trial.ingest.sweep();
+        expect(rowsWith(trial.folder, [secret])).toEqual([]);
+      }));
+  }
+});
+
+/** Rows of any table that hold one of these words. */
+function rowsWith(folder: string, words: readonly string[]): { table: string; text: string }[] {
+  const db = new DatabaseSync(join(folder, "runwire.db"), { timeout: 10_000 });
+  try {
+    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as {
+      name: string;
+    }[];
+    return tables.flatMap(({ name }) =>
+      (db.prepare(`SELECT * FROM ${name}`).all() as object[])
+        .map((row) => ({ table: name, text: Object.values(row).map(textOf).join("\n") }))
+        .filter(({ text }) => words.some((word) => text.includes(word))),
+    );
+  } finally {
+    db.close();
+  }
+}
+
+function textOf(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value);
+}

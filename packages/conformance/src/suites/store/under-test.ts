@@ -1,0 +1,107 @@
+// What a store and the write path on top of it must offer to be tested. The server's `Store` and `Ingest` fit
+// this; it is written out here because a suite knows no server.
+
+import type { Draft, EventType, Facts, IdPrefix, RunState, StoredEvent, View } from "@runwire/protocol";
+
+export interface Key {
+  readonly tenant: string;
+  readonly run_id: string;
+}
+
+export interface Clock {
+  now(): number;
+  monotonic(): number;
+}
+
+export interface RunUnderTest {
+  readonly tenant: string;
+  readonly run_id: string;
+  readonly parent_id: string | null;
+  readonly root_id: string;
+  readonly depth: number;
+}
+
+export interface HeadUnderTest {
+  readonly run: RunUnderTest;
+  readonly views: { readonly [V in View]: { readonly pos: number; readonly seq: number } };
+  readonly state: RunState | null;
+  readonly reason: string | null;
+  /** Deltas that the full log holds and the default log does not yet. */
+  readonly groups: readonly Pending[];
+  readonly producers: { readonly [id: string]: { readonly epoch: number; readonly seq: number } };
+}
+
+export interface Pending {
+  readonly type: EventType;
+  readonly payload: Facts;
+  readonly text: string;
+  readonly chunks: readonly string[] | null;
+}
+
+export interface CommitUnderTest {
+  readonly nowMs: number;
+  head(run_id: string): HeadUnderTest | undefined;
+  newId(prefix: IdPrefix, nowMs: number): string;
+  write(run_id: string, draft: Draft): void;
+  tick(run_id: string): void;
+}
+
+export interface StoreUnderTest {
+  append<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
+  read(key: Key, view: View, after: number, bytesMax: number): Promise<readonly StoredEvent[]>;
+  head(key: Key): Promise<HeadUnderTest | undefined>;
+  isErased(key: Key): Promise<boolean>;
+  posOfSeq(key: Key, view: View, seq: number): Promise<number>;
+  listRuns(tenant: string, query: { readonly limit: number }): Promise<{ heads: readonly HeadUnderTest[] }>;
+  tree(key: Key): Promise<readonly RunUnderTest[]>;
+  eraseTree(root: Key): Promise<void>;
+  keepSnapshot(key: Key, view: View, pos: number, transcriptText: string): Promise<void>;
+  snapshotBefore(
+    key: Key,
+    view: View,
+    pos: number,
+  ): Promise<{ readonly pos: number; readonly transcriptText: string } | undefined>;
+  renew(key: Key): void;
+  due(): Promise<readonly { readonly why: string; readonly key: Key }[]>;
+  close(): Promise<void>;
+}
+
+export interface Claim {
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+export interface AppendedUnderTest {
+  readonly first_pos: number | null;
+  readonly last_pos: number;
+  readonly last_producer_seq?: number;
+}
+
+export interface NewRun {
+  readonly messages: readonly Facts[];
+  readonly session_id: string | null;
+  readonly agent: string | null;
+  readonly model: string | null;
+  readonly planning_gate: "off";
+  readonly metadata: Facts;
+  readonly lease_ms: number;
+  readonly asked: Facts;
+}
+
+export interface IngestUnderTest {
+  create(tenant: string, run: NewRun): Promise<{ readonly run_id: string }>;
+  append(key: Key, drafts: readonly Draft[], claim?: Claim): Promise<AppendedUnderTest>;
+  change<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
+  sweep(): Promise<void>;
+  /** Stops its timers; the store stays open. */
+  close(): void;
+}
+
+export interface Opened {
+  readonly store: StoreUnderTest;
+  readonly ingest: IngestUnderTest;
+}
+
+/** Opens what the folder holds, or an empty store where it holds nothing. */
+export type Open = (folder: string, clock: Clock) => Opened;
