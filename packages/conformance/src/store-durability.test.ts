@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -119,6 +119,11 @@ describe("an erased tree", () => {
         expect(rowsWith(trial.folder, [secret]).length).toBeGreaterThan(2);
         await trial.store.eraseTree(key);
         expect(rowsWith(trial.folder, [secret])).toEqual([]);
+        // Nor in free pages or the write-ahead log, where no query would find it.
+        const files = readdirSync(trial.folder).filter((file) =>
+          readFileSync(join(trial.folder, file)).includes(secret),
+        );
+        expect(files).toEqual([]);
         // Entries of the run list keep their numbers and the id of the run, without what it said.
         const left = rowsWith(trial.folder, runs);
         expect([...new Set(left.map(({ table }) => table))].sort()).toEqual(["feed", "tombstones"]);

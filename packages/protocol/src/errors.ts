@@ -261,6 +261,14 @@ export const errorTable = {
     title: "storage full",
     help: "Nothing was stored; reading goes on. Free some space and try again.",
   },
+  "KAI-SERVER-STORE-0003": {
+    status: 500,
+    close: 1011,
+    grpc: "INTERNAL",
+    retry: false,
+    title: "stored data is damaged",
+    help: "The disk gave back other bytes than it got. Nothing wrong is shown; restore the data folder from a copy.",
+  },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errorTable;

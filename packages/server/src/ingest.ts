@@ -4,7 +4,16 @@
 //
 // The reading side begins in stream.ts.
 
-import { type Draft, type Facts, is, isFinal, limits, type RunState, RunwireError } from "@runwire/protocol";
+import {
+  type Draft,
+  type Facts,
+  is,
+  isFinal,
+  limits,
+  type RunState,
+  RunwireError,
+  type Scope,
+} from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import { type Head, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
@@ -244,11 +253,12 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     if (head.run.planning_gate === "required" && gated && !isFinal(state) && state === "running") {
       throw forbidden(head, "its plan must be approved first");
     }
-    move(commit, target, { ...draft.payload, reason: draft.payload.reason ?? null }, said.get(target));
+    const payload = { ...draft.payload, reason: draft.payload.reason ?? null };
+    move(commit, target, payload, { said: said.get(target), scope: draft.scope });
     return;
   }
   if (is(draft, "child.spawn")) {
-    spawnIn(commit, target, draft.payload);
+    spawnIn(commit, target, draft.payload, draft.scope);
     return;
   }
   commit.write(target, draft);
@@ -287,6 +297,7 @@ function spawnIn(
   commit: Commit,
   parent_id: string,
   payload: Facts & { child_id?: string; prompt?: string },
+  scope?: Scope,
 ): string {
   const parent = headIn(commit, parent_id);
   if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
@@ -313,7 +324,8 @@ function spawnIn(
     created_at: new Date(commit.nowMs).toISOString(),
     metadata: {},
   });
-  commit.write(parent_id, { type: "child.spawn", payload: { ...payload, child_id } });
+  const spawn = { type: "child.spawn" as const, payload: { ...payload, child_id } };
+  commit.write(parent_id, scope === undefined ? spawn : { ...spawn, scope });
   commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
   const messages = [{ role: "user", content: payload.prompt ?? "" }];
   const { session_id, agent } = run;

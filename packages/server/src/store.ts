@@ -21,7 +21,7 @@ export interface Store {
 
   /**
    * Events after a position, in order: at least one if there is one, at most about `bytesMax`. Cuts fall at the
-   * same places for every reader, so what is made of a cut can be shared.
+   * same places for readers that began at different ones, so what is made of a cut can be shared.
    */
   read(key: RunKey, view: View, after: number, bytesMax: number): Promise<readonly StoredEvent[]>;
 

@@ -8,6 +8,7 @@ import {
   type RunState,
   RunwireError,
   runStates,
+  type Scope,
 } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
 import type { Head } from "./head.js";
@@ -35,7 +36,7 @@ export function move(
   commit: Commit,
   run_id: string,
   payload: Facts & { state: RunState },
-  said?: Said,
+  of: { readonly said?: Said | undefined; readonly scope?: Scope | undefined } = {},
 ): void {
   const head = headIn(commit, run_id);
   const { state: to } = payload;
@@ -45,8 +46,12 @@ export function move(
     if (!mayMove(head.state, to)) throw forbidden(head, `cannot become ${to}`);
   }
   if (isFinal(to)) closeOpenThings(commit, run_id);
-  if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, said);
-  commit.write(run_id, { type: "run.lifecycle", payload });
+  if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, of.said);
+  commit.write(run_id, {
+    type: "run.lifecycle",
+    payload,
+    ...(of.scope === undefined ? {} : { scope: of.scope }),
+  });
 }
 
 export function forbidden(head: Head, what: string): RunwireError {

@@ -24,7 +24,14 @@ export interface CompactionStep {
 
 const stepBytes = 512 * 1024;
 
-export function compaction({ hot, segments, heads, hotRowsMax, hotBytesMax }: CompactionParts) {
+export interface Compaction {
+  isDue(): boolean;
+  /** What the next step writes, given the heads as the commit it belongs to leaves them. */
+  step(headOf: (log: string) => Head | undefined, asOf: number): CompactionStep | undefined;
+}
+
+export function compaction(parts: CompactionParts): Compaction {
+  const { hot, segments, heads, hotRowsMax, hotBytesMax } = parts;
   const isDue = (): boolean => hot.rows > hotRowsMax || hot.bytes > hotBytesMax;
 
   function step(headOf: (log: string) => Head | undefined, asOf: number): CompactionStep | undefined {

@@ -11,6 +11,8 @@ export function openDatabase(path: string, durability: Durability): DatabaseSync
   const db = new DatabaseSync(path, { timeout: 10_000 });
   db.exec("PRAGMA journal_mode=WAL");
   db.exec("PRAGMA wal_autocheckpoint=0");
+  // Erased is erased: what is deleted is overwritten, and not left in free pages.
+  db.exec("PRAGMA secure_delete=ON");
   const wanted = durability === "fsync" ? 2 : 1;
   db.exec(`PRAGMA synchronous=${wanted}`);
   const { synchronous } = db.prepare("PRAGMA synchronous").get() as { synchronous: number };

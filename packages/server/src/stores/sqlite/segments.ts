@@ -5,7 +5,7 @@
 //   marks  start, payload start, payload end, end — four character offsets an event
 
 import { crc32 } from "node:zlib";
-import { type EventType, runwireText, StoredEvent } from "@runwire/protocol";
+import { type EventType, RunwireError, runwireText, StoredEvent } from "@runwire/protocol";
 
 const segmentBytesMax = 256 * 1024;
 export const segmentBytesMin = 64 * 1024;
@@ -71,7 +71,10 @@ export function fromSegment(
   const body = Buffer.from(segment.body.buffer, segment.body.byteOffset, segment.body.byteLength);
   const marks = Uint8Array.from(segment.marks).buffer;
   if (checksum(marks, body) !== segment.crc) {
-    throw new Error(`${log}: the segment at ${segment.first_pos} is damaged (its checksum differs)`);
+    throw new RunwireError(
+      "KAI-SERVER-STORE-0003",
+      `${log}: the segment at ${segment.first_pos} is damaged (its checksum differs)`,
+    );
   }
   const text = body.toString("utf8");
   const offsets = new Uint32Array(marks);

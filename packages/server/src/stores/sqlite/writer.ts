@@ -9,6 +9,8 @@ import type { Answer, Ask } from "./thread.js";
 export interface Writer {
   /** Resolves once the list is committed and durable; rejects when nothing of it was stored. */
   write(list: readonly Write[]): Promise<void>;
+  /** Empties the write-ahead log into the database. */
+  truncate(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,7 +60,9 @@ export function writerThread(path: string, durability: Durability): Writer {
 
   return {
     write: (list) => ask({ kind: "write", list }),
+    truncate: () => ask({ kind: "truncate" }),
     async close() {
+      broken ??= new RunwireError("KAI-STREAM-LEAVING-0001");
       checkpoints.postMessage("close");
       thread.postMessage({ kind: "close" } satisfies Ask);
       await Promise.all(exits);
