@@ -9,6 +9,7 @@ import type { Event, EventType, PayloadOf, Scope } from "./events.js";
 export class StoredEvent implements Event {
   #payload: PayloadOf<EventType> | undefined;
   #scope: Scope | undefined;
+  readonly #prefix: string | undefined;
 
   constructor(
     readonly id: string,
@@ -20,7 +21,15 @@ export class StoredEvent implements Event {
     readonly seq: number,
     readonly payloadText: string,
     readonly scopeText: string | null,
-  ) {}
+    /** The `koder` form without its last brace, where the store has it as it is. */
+    koderPrefix?: string,
+  ) {
+    this.#prefix = koderPrefix;
+  }
+
+  get koderPrefix(): string {
+    return this.#prefix ?? envelope(this, this.payloadText);
+  }
 
   get payload(): PayloadOf<EventType> {
     this.#payload ??= JSON.parse(this.payloadText) as PayloadOf<EventType>;
@@ -49,9 +58,12 @@ export function runwireText(e: Event): string {
   return `${koderPrefix(e)},"pos":${e.pos}${scope === null ? "" : `,"scope":${scope}`}}`;
 }
 
-// Ids, types and times hold no character that JSON escapes, so they are quoted as they are.
 function koderPrefix(e: Event): string {
-  const payload = e instanceof StoredEvent ? e.payloadText : JSON.stringify(e.payload);
+  return e instanceof StoredEvent ? e.koderPrefix : envelope(e, JSON.stringify(e.payload));
+}
+
+// Ids, types and times hold no character that JSON escapes, so they are quoted as they are.
+function envelope(e: Event, payload: string): string {
   const child = e.child_id === null ? "null" : `"${e.child_id}"`;
   return `{"id":"${e.id}","ts":"${e.ts}","type":"${e.type}","run_id":"${e.run_id}","child_id":${child},"seq":${e.seq},"payload":${payload}`;
 }

@@ -34,7 +34,7 @@ export interface Hub {
 
 const readBytesMax = 256 * 1024;
 const tailBytesMax = 64 * 1024;
-const sharedBytesMax = 32 * 1024 * 1024;
+const sharedBytesMax = 64 * 1024 * 1024;
 
 export function hub(store: Store, bus: Bus): Hub {
   const logs = new Map<string, Promise<FollowedLog>>();
@@ -190,13 +190,12 @@ function sharedRanges(): SharedRanges {
   let bytes = 0;
 
   function keep(name: string, range: Range): void {
-    // Its events, and about as much again for the bytes made of them.
-    bytes += range.weights.all * 2;
+    bytes += range.weights.all;
     kept.set(name, range);
     for (const [oldest, { weights }] of kept) {
       if (bytes <= sharedBytesMax) break;
       kept.delete(oldest);
-      bytes -= weights.all * 2;
+      bytes -= weights.all;
     }
   }
 

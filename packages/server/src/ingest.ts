@@ -187,9 +187,11 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
   async function foldSaid(key: RunKey, drafts: readonly Draft[], said: Map<string, Said>): Promise<void> {
     for (const draft of drafts) {
       if (!is(draft, "run.lifecycle") || draft.payload.state !== "done") continue;
-      const run_id = draft.child_id ?? key.run_id;
-      const folded = await transcripts.latest({ tenant: key.tenant, run_id });
-      if (folded !== undefined) said.set(run_id, { pos: folded.pos, text: folded.message });
+      const ending: RunKey = { tenant: key.tenant, run_id: draft.child_id ?? key.run_id };
+      const head = await store.head(ending);
+      if (head?.unsettled !== true) continue;
+      const { pos, message } = await transcripts.at(ending, "default", head.views.default.pos);
+      said.set(ending.run_id, { pos, text: message });
     }
   }
 }

@@ -8,8 +8,6 @@ import type { RunKey, Store } from "./store.js";
 export interface Transcripts {
   /** The transcript up to a position, or up to the head where that comes first. */
   at(key: RunKey, view: View, pos: number): Promise<Transcript>;
-  /** The default view up to its head; undefined for an unknown run. */
-  latest(key: RunKey): Promise<Transcript | undefined>;
 }
 
 const readBytesMax = 256 * 1024;
@@ -40,11 +38,5 @@ export function transcripts(store: Store): Transcripts {
     if (grownBytes >= text.length) await store.keepSnapshot(key, view, transcript.pos, text).catch(() => {});
   }
 
-  return {
-    at,
-    async latest(key) {
-      const head = await store.head(key);
-      return head === undefined ? undefined : at(key, "default", head.views.default.pos);
-    },
-  };
+  return { at };
 }

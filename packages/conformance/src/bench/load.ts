@@ -21,8 +21,13 @@ function countStarts(chunk: Buffer): number {
   return count;
 }
 
-/** An SSE reader that counts frames. `stamp` hears each chunk. */
-export function openReader(url: URL, path: string, stamp?: (chunk: Buffer) => void): Promise<Reader> {
+/** An SSE reader that counts frames, or only bytes where counting would be what is measured. */
+export function openReader(
+  url: URL,
+  path: string,
+  stamp?: (chunk: Buffer) => void,
+  counts = true,
+): Promise<Reader> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(Number(url.port), url.hostname);
     let events = 0;
@@ -54,9 +59,12 @@ export function openReader(url: URL, path: string, stamp?: (chunk: Buffer) => vo
     socket.on("close", () => end());
     socket.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      events +=
-        countStarts(chunk) + (tail.length > 0 ? countStarts(Buffer.concat([tail, chunk.subarray(0, 5)])) : 0);
-      tail = chunk.subarray(-5);
+      if (counts) {
+        events +=
+          countStarts(chunk) +
+          (tail.length > 0 ? countStarts(Buffer.concat([tail, chunk.subarray(0, 5)])) : 0);
+        tail = chunk.subarray(-5);
+      }
       stamp?.(chunk);
       if (!opened) {
         opened = true;

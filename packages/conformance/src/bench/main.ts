@@ -11,7 +11,7 @@ import {
   posts,
   replay,
   type Scenario,
-  stalledReader,
+  stalledReaders,
 } from "./scenarios.js";
 
 const quick = process.argv.includes("--quick");
@@ -25,8 +25,8 @@ const all: readonly Scenario[] = [
   liveRuns(quick ? 100 : 1000, quick ? 200 : 1000, 20),
   replay(quick ? 10_000 : 100_000),
   latency(100, 10, 20, quick ? 2 : 5),
-  idleReaders(quick ? 500 : 2000),
-  stalledReader(20),
+  idleReaders(quick ? 500 : 5000),
+  stalledReaders(20, 20),
 ];
 
 const rows: string[][] = [["scenario", "figure", "runwire", "node:http", "ratio"]];

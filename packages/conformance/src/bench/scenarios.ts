@@ -1,7 +1,7 @@
 // Each scenario measures one server and answers with figures; main.ts runs them side by side and prints ratios.
 // Counts are verified: a figure for events that did not arrive would be worth nothing.
 
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { createRun, inParallel, openReader, type Poster, poster } from "./load.js";
 import type { Server } from "./process.js";
 
@@ -18,6 +18,12 @@ const toolEvent = (i: number): string =>
   JSON.stringify({
     type: "tool.start",
     payload: { call_id: `call_${i}`, tool: "bench.tool", input: { note: "n".repeat(60) } },
+  });
+
+const toolEnd = (i: number): string =>
+  JSON.stringify({
+    type: "tool.end",
+    payload: { call_id: `call_${i}`, ok: true, output: { note: "n".repeat(60) } },
   });
 
 interface Target {
@@ -66,12 +72,15 @@ export function posts(connections: number, count: number): Scenario {
       const post = poster(server.url, connections);
       const { append } = await target(server, post);
       const body = `[${toolEvent(1)}]`;
-      await inParallel(connections * 4, connections, () => post.post(append, body));
+      // A server that has just started compiles its own code; what is measured is one that runs.
+      await inParallel(count / 4, connections, () => post.post(append, body));
+      const cpuBefore = server.cpuMs();
       const started = performance.now();
       await inParallel(count, connections, () => post.post(append, body));
       const seconds = (performance.now() - started) / 1000;
+      const cpuMs = server.cpuMs() - cpuBefore;
       post.close();
-      return { "events/s": count / seconds };
+      return { "events/s": count / seconds, "CPU µs each": (cpuMs * 1000) / count };
     },
   };
 }
@@ -86,6 +95,7 @@ export function liveRuns(runs: number, batches: number, batchEvents: number): Sc
       const targets: Target[] = [];
       await inParallel(runs, 16, async () => targets.push(await target(server, post)));
       const body = `[${Array.from({ length: batchEvents }, (_, i) => toolEvent(i)).join(",")}]`;
+      await inParallel(batches / 4, 16, (i) => post.post((targets[i % runs] as Target).append, body));
       const started = performance.now();
       await inParallel(batches, 16, (i) => post.post((targets[i % runs] as Target).append, body));
       const seconds = (performance.now() - started) / 1000;
@@ -97,36 +107,36 @@ export function liveRuns(runs: number, batches: number, batchEvents: number): Sc
 
 /** A long log read from its start: the first reader finds nothing encoded, the second finds all of it. */
 export function replay(events: number): Scenario {
+  const rate = async (server: Server, path: string): Promise<number> => {
+    const started = performance.now();
+    const reader = await openReader(server.url, path, undefined, false);
+    await reader.ended;
+    return reader.bytes / 1e6 / ((performance.now() - started) / 1000);
+  };
   return {
     name: `replay of ${events} events`,
     measures: "MB a second",
     async run(server) {
-      if (server.name !== "runwire") {
-        const megabytes = 32;
-        const rate = async (): Promise<number> => {
-          const started = performance.now();
-          const reader = await openReader(server.url, `/bytes?mb=${megabytes}`);
-          await reader.ended;
-          return reader.bytes / 1e6 / ((performance.now() - started) / 1000);
-        };
-        const cold = await rate();
-        return { "cold MB/s": cold, "warm MB/s": await rate() };
-      }
       const post = poster(server.url, 4);
-      const { append, stream } = await target(server, post);
-      const batch = 500;
-      const body = `[${Array.from({ length: batch }, (_, i) => toolEvent(i)).join(",")}]`;
-      await inParallel(events / batch, 4, () => post.post(append, body));
-      const rate = async (): Promise<number> => {
-        const started = performance.now();
-        const reader = await openReader(server.url, stream);
-        await reader.reached(events);
-        const seconds = (performance.now() - started) / 1000;
-        reader.close();
-        return reader.bytes / 1e6 / seconds;
+      const record = async (count: number): Promise<string> => {
+        if (server.name !== "runwire") return "/bytes?mb=32";
+        const { append, stream } = await target(server, post);
+        const batch = 500;
+        const body = `[${Array.from({ length: batch }, (_, i) => toolEnd(i)).join(",")}]`;
+        await inParallel(count / batch, 4, () => post.post(append, body));
+        await post.post(append, '[{"type":"run.lifecycle","payload":{"state":"done"}}]');
+        return stream;
       };
-      const cold = await rate();
-      const warm = await rate();
+      // Another run first: cold is the log, not the code that reads it.
+      await rate(server, await record(events / 10));
+      const stream = await record(events);
+      const cold = await rate(server, stream);
+      const warm = await rate(server, stream);
+      if (server.name === "runwire") {
+        const counted = await openReader(server.url, stream);
+        await counted.ended;
+        if (counted.events !== events + 1) throw new Error(`${counted.events} of ${events + 1} events`);
+      }
       post.close();
       return { "cold MB/s": cold, "warm MB/s": warm };
     },
@@ -141,6 +151,7 @@ export function latency(runs: number, readersPerRun: number, hertz: number, seco
     async run(server) {
       const post = poster(server.url, 64);
       const samples: number[] = [];
+      let measuredFrom = Number.POSITIVE_INFINITY;
       const shared = server.name !== "runwire";
       const targets: Target[] = [];
       await inParallel(runs, 16, async () => targets.push(await target(server, post)));
@@ -148,6 +159,7 @@ export function latency(runs: number, readersPerRun: number, hertz: number, seco
       const readers: { close(): void }[] = [];
       const hear = (chunk: Buffer): void => {
         const now = performance.now();
+        if (now < measuredFrom) return;
         for (const [, sent] of chunk.toString("latin1").matchAll(mark)) samples.push(now - Number(sent));
       };
       // The null server knows no runs: each of its streams hears everything, so it gets fewer of them.
@@ -155,18 +167,18 @@ export function latency(runs: number, readersPerRun: number, hertz: number, seco
       await inParallel(streams.length * readersPerRun, 32, async (i) => {
         readers.push(await openReader(server.url, (streams[i % streams.length] as Target).stream, hear));
       });
-      const turns = hertz * seconds;
-      const gapMs = 1000 / (hertz * runs);
+      const total = hertz * (seconds + warmUpSeconds) * runs;
       const started = performance.now();
+      measuredFrom = started + warmUpSeconds * 1000;
       const pending: Promise<unknown>[] = [];
-      for (let i = 0; i < turns * runs; i++) {
-        const dueMs = started + i * gapMs;
-        if (performance.now() < dueMs) await untilMs(dueMs);
-        const event = {
-          type: "tool.start",
-          payload: { call_id: `call_${i}`, tool: "t", input: { note: String(performance.now()) } },
-        };
-        pending.push(post.post((targets[i % runs] as Target).append, JSON.stringify([event])));
+      for (let sent = 0; sent < total; ) {
+        await later();
+        const due = Math.min(total, ((performance.now() - started) / 1000) * hertz * runs);
+        for (; sent < due; sent++) {
+          const note = String(performance.now());
+          const event = { type: "tool.end", payload: { call_id: "c", ok: true, output: { note } } };
+          pending.push(post.post((targets[sent % runs] as Target).append, JSON.stringify([event])));
+        }
       }
       await Promise.all(pending);
       for (const reader of readers) reader.close();
@@ -178,14 +190,11 @@ export function latency(runs: number, readersPerRun: number, hertz: number, seco
   };
 }
 
-function untilMs(dueMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const look = (): void => {
-      if (performance.now() >= dueMs) resolve();
-      else setImmediate(look);
-    };
-    look();
-  });
+const warmUpSeconds = 2;
+
+/** About a millisecond, without keeping a core busy that the server needs. */
+function later(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 /** What a connection costs that says nothing. */
@@ -196,7 +205,7 @@ export function idleReaders(readers: number): Scenario {
     async run(server) {
       const post = poster(server.url, 1);
       const { stream } = await target(server, post);
-      const warm = await Promise.all(Array.from({ length: 50 }, () => openReader(server.url, stream)));
+      const warm = await Promise.all(Array.from({ length: 500 }, () => openReader(server.url, stream)));
       const before = server.rssBytes();
       const opened: { close(): void }[] = [...warm];
       await inParallel(readers, 50, async () => opened.push(await openReader(server.url, stream)));
@@ -208,34 +217,41 @@ export function idleReaders(readers: number): Scenario {
   };
 }
 
-/** What a reader that stopped reading costs while a run goes on: the same load, with it and without it. */
-export function stalledReader(megabytes: number): Scenario {
+/** What readers that stopped reading cost while a run goes on: the same load, with them and without. */
+export function stalledReaders(readers: number, megabytes: number): Scenario {
   return {
-    name: `a stalled reader while ${megabytes} MB are appended`,
-    measures: "MB of memory for it",
+    name: `${readers} stalled readers while ${megabytes} MB are appended`,
+    measures: "MB of memory for each",
     async run(server) {
       const post = poster(server.url, 1);
-      const grow = async (stalled: boolean): Promise<number> => {
+      const grow = async (stalled: number): Promise<number> => {
         const { append, stream } = await target(server, post);
-        const socket = connect(Number(server.url.port), server.url.hostname);
-        if (stalled) {
-          socket.write(`GET ${stream} HTTP/1.1\r\nHost: ${server.url.host}\r\n\r\n`);
-          await new Promise((resolve) => socket.once("data", resolve));
-          socket.pause();
-        }
+        const sockets = await Promise.all(
+          Array.from({ length: stalled }, () => stalledSocket(server.url, stream)),
+        );
         const before = server.rssBytes();
         const text = "t".repeat(10_000);
-        const body = `[${Array.from({ length: 10 }, () => JSON.stringify({ type: "text.delta", payload: { text } })).join(",")}]`;
+        const delta = JSON.stringify({ type: "text.delta", payload: { text } });
+        const body = `[${Array.from({ length: 10 }, () => delta).join(",")}]`;
         for (let i = 0; i < megabytes * 10; i++) await post.post(append, body);
         const grown = server.rssBytes() - before;
-        socket.destroy();
+        for (const socket of sockets) socket.destroy();
         return grown / 1e6;
       };
-      await grow(false);
-      const without = await grow(false);
-      const with_ = await grow(true);
+      // The first growth is the heap's own; the second is what the load costs without anybody stalled.
+      await grow(0);
+      const without = await grow(0);
+      const grown = await grow(readers);
       post.close();
-      return { MB: Math.max(0, with_ - without) };
+      return { MB: Math.max(0, grown - without) / readers };
     },
   };
+}
+
+async function stalledSocket(url: URL, path: string): Promise<Socket> {
+  const socket = connect(Number(url.port), url.hostname);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`);
+  await new Promise((resolve) => socket.once("data", resolve));
+  socket.pause();
+  return socket;
 }

@@ -110,9 +110,12 @@ function paramOf(params: ReadonlyMap<string, string>): (name: string) => string 
 
 function split({ url = "/" }: IncomingMessage): { readonly path: string; readonly query: URLSearchParams } {
   const at = url.indexOf("?");
-  const path = at < 0 ? url : url.slice(0, at);
-  return { path, query: new URLSearchParams(at < 0 ? "" : url.slice(at + 1)) };
+  if (at < 0) return { path: url, query: noQuery };
+  return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
 }
+
+/** Shared, and read only: most requests have none. */
+const noQuery = new URLSearchParams();
 
 /**
  * An open server answers those who call it by its loopback name, from no page or its own: a page of another site,

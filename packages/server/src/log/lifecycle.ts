@@ -103,9 +103,11 @@ function settle(commit: Commit, run_id: string, said: Said | undefined): void {
   // Pending text goes first, so that all of it is either folded or in this commit.
   const message_id = commit.newId("msg", commit.nowMs);
   commit.flush(run_id);
-  const before = commit.committed(run_id)?.saidPos ?? 0;
-  if (before > (said?.pos ?? 0)) throw new StaleFold();
-  const text = commit.unsettledText(run_id, said?.pos ?? 0, said?.text ?? "");
+  const before = commit.committed(run_id);
+  // Where all that was committed is settled, only this commit's text is not.
+  const folded = before?.unsettled === true ? said : { pos: before?.views.default.pos ?? 0, text: "" };
+  if (folded === undefined || (before?.saidPos ?? 0) > folded.pos) throw new StaleFold();
+  const text = commit.unsettledText(run_id, folded.pos, folded.text);
   const payload =
     text.length <= settledCharsMax
       ? { message_id, text }

@@ -91,6 +91,11 @@ function checksum(marks: ArrayBuffer, body: Uint8Array): number {
   return crc32(body, crc32(new Uint8Array(marks)));
 }
 
+/**
+ * Every member up to the type has a fixed length, and the run is known, so nothing is searched but the type's end:
+ *
+ *   {"id":"evt_…(30)","ts":"…(24)","type":"…","run_id":"…","child_id":null,"seq":7,"payload":{…},"pos":12,"scope":{…}}
+ */
 function eventAt(
   log: string,
   text: string,
@@ -99,27 +104,30 @@ function eventAt(
   payloadEnd: number,
   end: number,
 ): StoredEvent {
-  // {"id":"…","ts":"…","type":"…","run_id":"…","child_id":null,"seq":7,"payload":
-  const words = text.slice(start, payloadStart).split('"');
-  const [, , , id = "", , , , ts = "", , , , type = ""] = words;
-  // A child's id is one more quoted word.
-  const mirrored = words.length === 25;
-  const child_id = mirrored ? (words[19] ?? null) : null;
-  const seq = Number.parseInt(words[mirrored ? 22 : 20]?.slice(1) ?? "", 10);
-  // ,"pos":12,"scope":{…}}
-  const tail = text.slice(payloadEnd, end - 1);
-  const pos = Number.parseInt(tail.slice(7), 10);
-  const scopeAt = tail.indexOf(',"scope":');
-  const scopeText = scopeAt < 0 ? null : tail.slice(scopeAt + 9);
+  const idAt = start + '{"id":"'.length;
+  const tsAt = idAt + idChars + '","ts":"'.length;
+  const typeAt = tsAt + tsChars + '","type":"'.length;
+  const typeEnd = text.indexOf('"', typeAt);
+  const childAt = typeEnd + '","run_id":"'.length + log.length + '","child_id":'.length;
+  const mirrored = text[childAt] === '"';
+  const childEnd = mirrored ? text.indexOf('"', childAt + 1) + 1 : childAt + "null".length;
+  const seqAt = childEnd + ',"seq":'.length;
+  const posAt = payloadEnd + ',"pos":'.length;
+  const pos = Number.parseInt(text.slice(posAt, posAt + 16), 10);
+  const scopeAt = posAt + String(pos).length + ',"scope":'.length;
   return new StoredEvent(
-    id,
-    ts,
-    type as EventType,
+    text.slice(idAt, idAt + idChars),
+    text.slice(tsAt, tsAt + tsChars),
+    text.slice(typeAt, typeEnd) as EventType,
     log,
-    child_id,
+    mirrored ? text.slice(childAt + 1, childEnd - 1) : null,
     pos,
-    seq,
+    Number.parseInt(text.slice(seqAt, seqAt + 16), 10),
     text.slice(payloadStart, payloadEnd),
-    scopeText,
+    scopeAt < end ? text.slice(scopeAt, end - 1) : null,
+    text.slice(start, payloadEnd),
   );
 }
+
+const idChars = "evt_".length + 26;
+const tsChars = "2026-01-01T00:00:00.000Z".length;
