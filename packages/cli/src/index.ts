@@ -1,7 +1,10 @@
+import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addServe, fail } from "./serve.js";
 
+const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 const program = new Command("runwire");
+program.version(version, "-V, --version");
 program.description("One durable log for every agent run, on every wire.");
 addServe(program);
 program.parseAsync().catch(fail);

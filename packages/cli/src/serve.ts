@@ -1,21 +1,22 @@
-import { relative, resolve } from "node:path";
-import { startGateway } from "@runwire/server";
+import { defaultSettings, type Settings, startGateway } from "@runwire/server";
 import type { Command } from "commander";
 import { readSettings, settingRows, variable } from "./settings.js";
 
 export function addServe(program: Command): void {
   const serve = program.command("serve").description("run the gateway");
-  for (const row of Object.values(settingRows)) {
-    serve.option(`--${row.flag} <value>`, `${row.does}: ${row.takes} (${variable(row)})`);
+  for (const [name, row] of Object.entries(settingRows)) {
+    const preset = String(defaultSettings[name as keyof Settings]);
+    serve.option(`--${row.flag} <value>`, `${row.does}: ${row.takes} (${variable(row)}, default ${preset})`);
   }
   serve.action(async (flags: { readonly [flag: string]: unknown }) => {
     const settings = readSettings(flags, process.env);
     const gateway = await startGateway(settings);
-    const folder = relative(process.cwd(), resolve(settings.dataFolder)) || ".";
-    process.stdout.write(`runwire listening on ${gateway.url}, data in ${folder} (${settings.durability})\n`);
+    const { dataFolder, durability } = settings;
+    process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
     let leaving = false;
     const leave = (): void => {
-      if (leaving) return;
+      // Asked twice, it goes at once: what was answered is on disk.
+      if (leaving) process.exit(1);
       leaving = true;
       gateway.close().then(
         () => process.exit(0),

@@ -77,7 +77,7 @@ describe("a data folder", () => {
   it("that this server cannot read is refused in one line, and stays as it is", async () => {
     const db = new DatabaseSync(path());
     db.exec("UPDATE meta SET value = '999' WHERE name = 'format'");
-    expect(open).toThrow(/^[^\n]*has format 999; this server reads format \d+$/);
+    expect(open).toThrow(/^[^\n]*has format 999, and this server reads format \d+;[^\n]*$/);
     db.exec("UPDATE meta SET value = '1' WHERE name = 'format'");
     db.close();
     // The refusal has freed the lock. A clean close leaves everything in one file.

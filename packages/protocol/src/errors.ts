@@ -156,6 +156,13 @@ export const errorTable = {
     title: "the request has expired",
     help: "It was closed unanswered, when its time was over or its run ended.",
   },
+  "KAI-RUN-REQUEST-0004": {
+    status: 409,
+    grpc: "ABORTED",
+    retry: false,
+    title: "request id is taken",
+    help: "The run has asked under this id before, and its answer must not answer another. Give each request an id of its own.",
+  },
   "KAI-RUN-TOOL-0001": {
     status: 200,
     grpc: "OK",
@@ -200,6 +207,13 @@ export const errorTable = {
     retry: false,
     title: "too large",
     help: "The message names the limit. Send less at once.",
+  },
+  "KAI-REQUEST-SIZE-0002": {
+    status: 431,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: false,
+    title: "headers too large",
+    help: "The message names the limit. Send fewer or shorter headers.",
   },
   "KAI-REQUEST-TIME-0001": {
     status: 408,
@@ -291,6 +305,12 @@ export class RunwireError extends Error {
 
   get row(): ErrorRow {
     return errorTable[this.code];
+  }
+
+  /** The same error, with where it was met in front of its detail. */
+  at(where: string): RunwireError {
+    const detail = this.message.slice(this.row.title.length).replace(/^: /, "");
+    return new RunwireError(this.code, detail === "" ? where : `${where}: ${detail}`, { cause: this });
   }
 
   toJSON(): ErrorBody {

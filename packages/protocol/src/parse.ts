@@ -16,7 +16,11 @@ export function parseDraft(value: unknown, where = "event"): Draft {
   if (typeof type !== "string") throw malformed(where, "`type` must be a string");
   const checks = checksOf(type);
   if (checks === undefined) {
-    throw new RunwireError("KAI-STREAM-PROTO-0002", `${where}: ${JSON.stringify(type.slice(0, 80))}`);
+    const name = JSON.stringify(type.slice(0, 80));
+    throw new RunwireError(
+      "KAI-STREAM-PROTO-0002",
+      `${where}: ${name} (a type of your own is \`x.<vendor>.<name>\`)`,
+    );
   }
   if (!isObject(payload)) throw malformed(where, "`payload` must be an object");
   for (const check of checks) {

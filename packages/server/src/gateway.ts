@@ -28,6 +28,19 @@ export interface Gateway {
 }
 
 const sweepMs = 1000;
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch (cause) {
+    throw new Error(
+      `${path} cannot be the data folder (${(cause as Error).message}); choose another with --data`,
+      {
+        cause,
+      },
+    );
+  }
+}
 const idleLookMs = 50;
 
 /** `clock` is for tests that hold time. */
@@ -37,7 +50,7 @@ export async function startGateway(
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
-  mkdirSync(dataFolder, { recursive: true });
+  makeFolder(dataFolder);
   const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
   const bus = memoryBus();
   store.onMoved(({ log }) => bus.publish(log));
@@ -71,7 +84,10 @@ export async function startGateway(
     socket.once("close", () => sockets.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const taken = `port ${port} on ${host} is taken; choose another with --port, or 0 for a free one`;
+      reject(error.code === "EADDRINUSE" ? new Error(taken, { cause: error }) : error);
+    });
     server.listen(port, host, resolve);
   }).catch(async (error: unknown) => {
     await store.close();

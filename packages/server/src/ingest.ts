@@ -216,7 +216,14 @@ function appendDrafts(
   }
   if (fresh.length > 0 && isEnded(head))
     throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
-  for (const draft of fresh) accept(commit, run_id, draft, said);
+  for (const [i, draft] of fresh.entries()) {
+    try {
+      accept(commit, run_id, draft, said);
+    } catch (error) {
+      const place = `event ${drafts.length - fresh.length + i + 1}`;
+      throw error instanceof RunwireError && drafts.length > 1 ? error.at(place) : error;
+    }
+  }
   const after = headIn(commit, run_id);
   const last_pos = after.views.full.pos;
   return {
@@ -253,7 +260,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     const { state } = draft.payload;
     const gated = head.state === "planning" || head.state === "awaiting_approval";
     if (head.run.planning_gate === "required" && gated && !isFinal(state) && state === "running") {
-      throw forbidden(head, "its plan must be approved first");
+      throw forbidden(head, "waits until its plan is approved");
     }
     const payload = { ...draft.payload, reason: draft.payload.reason ?? null };
     move(commit, target, payload, { said: said.get(target), scope: draft.scope });
@@ -263,8 +270,15 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     spawnIn(commit, target, draft.payload, draft.scope);
     return;
   }
+  if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);
+  if (is(draft, "clarify.requested")) newRequest(commit, target, draft.payload.clarify_id);
   commit.write(target, draft);
   if (is(draft, "plan.proposal")) passGate(commit, target);
+}
+
+/** An id is asked under once: a repeated answer to the first request must not answer another. */
+function newRequest(commit: Commit, run_id: string, id: string): void {
+  if (Object.hasOwn(headIn(commit, run_id).requests, id)) throw new RunwireError("KAI-RUN-REQUEST-0004", id);
 }
 
 /** A proposed plan waits for a person where the run was started so, and only shows itself otherwise. */

@@ -153,6 +153,8 @@ describe("a batch", () => {
     expect((await tryAppend(url, run_id, many)).status).toBe(413);
     const huge = say("tool.end", { call_id: "c", ok: true, output: "x".repeat(limits.eventBytesMax + 1) });
     expect((await tryAppend(url, run_id, [huge])).status).toBe(413);
+    // A delta is split when it is stored, and counts as one event all the same.
+    expect((await tryAppend(url, run_id, [text("x".repeat(limits.eventBytesMax + 1))])).status).toBe(413);
     expect(await allEvents(url, run_id)).toHaveLength(2);
   });
 

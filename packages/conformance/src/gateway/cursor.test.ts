@@ -8,7 +8,6 @@ import { type Event, emptyTranscript, reduce, type Transcript } from "@runwire/p
 import { type Gateway, startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, lifecycle, runPath, say, text } from "./calls.js";
-import { isSoak } from "./chance.js";
 import { rawConnection, requestText } from "./raw-http.js";
 import { closeOf, openReading, readAll, streamPath, wireNames } from "./readers.js";
 import { record } from "./story.js";
@@ -249,23 +248,6 @@ describe("what a stream tells before its first event", () => {
       }
     }
   });
-
-  // The server looks at its quiet connections by a fixed clock of 15 s.
-  it.runIf(isSoak)(
-    "is followed by signs of life every 15 s of silence [RW-SSE-3]",
-    { timeout: 60_000 },
-    async () => {
-      const sse = await openReading("sse", gateway.url, streamPath({ run_id: live }));
-      const lines = await openReading("ndjson", gateway.url, streamPath({ run_id: live }));
-      const startedMs = performance.now();
-      await sse.until(({ text }) => text.includes("\n\n: keepalive\n\n"));
-      await lines.until(({ text }) => text.endsWith("\n\n"));
-      expect(performance.now() - startedMs).toBeGreaterThan(14_000);
-      expect(performance.now() - startedMs).toBeLessThan(18_000);
-      sse.stop();
-      lines.stop();
-    },
-  );
 });
 
 describe("a WebSocket", () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, text } from "./calls.js";
+import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, say, text } from "./calls.js";
 import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
 import { streamPath } from "./readers.js";
 import { record } from "./story.js";
@@ -191,5 +191,38 @@ describe("a client that sends requests without waiting", () => {
       `POST ${runPath(run_id, "events")} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
     );
     expect(smuggled).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});
+
+describe("a client that speaks more than HTTP/1.1", () => {
+  it("is answered as if it did not, whatever it offers to upgrade to", async () => {
+    const body = '{"prompt":"x","producer":"external"}';
+    const created = await rawAnswer(
+      url,
+      `POST /v1/agent/runs HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n` +
+        `HTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    expect(created).toMatch(/^HTTP\/1\.1 201 /);
+    expect(created).toContain('"run_id":"run_');
+  });
+
+  it("may write the characters of an id as an address does", async () => {
+    const root = await createRun(url);
+    const child_id = `run_kid:${root}`;
+    await append(url, root, say("child.spawn", { child_id }));
+    const encoded = await call(url, "GET", `/v1/agent/runs/${encodeURIComponent(child_id)}`);
+    expect([encoded.status, encoded.body.run_id]).toEqual([200, child_id]);
+    expect((await call(url, "GET", "/v1/agent/runs/%E0%A4%A")).status).toBe(404);
+  });
+
+  it("that does not speak HTTP at all is told so in the same form as everybody", async () => {
+    const answer = await rawAnswer(url, "HELLO\r\n\r\n");
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain("KAI-REQUEST-BODY-0001");
+    const swollen = await rawAnswer(
+      url,
+      `GET /livez HTTP/1.1\r\nHost: ${host}\r\nX: ${"x".repeat(20_000)}\r\n\r\n`,
+    );
+    expect(swollen).toMatch(/^HTTP\/1\.1 431 /);
   });
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Event, Facts } from "@runwire/protocol";
 import { type Gateway, startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, append, call, codeOf, control, createRun, lifecycle, say } from "./calls.js";
+import { allEvents, append, call, codeOf, control, createRun, lifecycle, say, tryAppend } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { openReading, streamPath } from "./readers.js";
 
@@ -112,6 +112,22 @@ describe("a request for a person", () => {
     const ended = await createRun(url);
     await append(url, ended, say("approval.requested", { approval_id: "appr_1" }), lifecycle("error"));
     expect((await control(url, ended, "approvals/appr_1", { decision: "once" })).status).toBe(410);
+  });
+
+  it("is asked once under an id, so that an old answer never answers a new one [RW-CONTROL-6]", async () => {
+    const run_id = await createRun(url);
+    const ask = () => tryAppend(url, run_id, [say("approval.requested", { approval_id: "appr_2" })]);
+    expect((await ask()).status).toBe(200);
+    const whilePending = await ask();
+    expect([whilePending.status, codeOf(whilePending)]).toEqual([409, "KAI-RUN-REQUEST-0004"]);
+    expect((await control(url, run_id, "approvals/appr_2", { decision: "once" })).status).toBe(200);
+    expect((await ask()).status).toBe(409);
+    expect((await control(url, run_id, "approvals/appr_2", { decision: "once" })).status).toBe(200);
+    const types = (await allEvents(url, run_id)).map(({ type }) => type);
+    expect(types.filter((type) => type.startsWith("approval."))).toEqual([
+      "approval.requested",
+      "approval.resolved",
+    ]);
   });
 
   it("gets one decision from a hundred people who answer at once [RW-CONTROL-4]", async () => {

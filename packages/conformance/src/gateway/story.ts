@@ -29,7 +29,7 @@ export function storyOfEveryType(seed: number): readonly Draft[] {
   for (const [i, type] of namedTypes.filter((type) => !ruled.has(type)).entries()) {
     for (const [depth, producer] of producers.entries()) {
       const [draft] = fc.sample(arbitraryDraftOf(type), { seed: seed + i * 4 + depth, numRuns: 1 });
-      drafts.push(from(draft as Draft, producer));
+      drafts.push(from(withOwnRequest(draft as Draft, `${i}.${depth}`), producer));
     }
   }
   const open = fc.sample(arbitraryOpenType.chain(arbitraryDraftOf), { seed, numRuns: 4 });
@@ -37,6 +37,19 @@ export function storyOfEveryType(seed: number): readonly Draft[] {
   // The deepest ends as itself, the next with its parent, so both ways are in the log.
   drafts.push(lifecycle("done", generations[2]), lifecycle("error", generations[1]), lifecycle("done"));
   return drafts;
+}
+
+/** A run asks under an id once. */
+function withOwnRequest(draft: Draft, suffix: string): Draft {
+  const member = { "approval.requested": "approval_id", "clarify.requested": "clarify_id" }[
+    draft.type as string
+  ];
+  if (member === undefined) return draft;
+  const payload = draft.payload as { readonly [member: string]: unknown };
+  return {
+    ...draft,
+    payload: { ...payload, [member]: `${String(payload[member]).slice(0, 100)}.${suffix}` },
+  } as Draft;
 }
 
 /** Any run that a server takes from a producer. */

@@ -76,6 +76,8 @@ export function batchValues(
       return { where, value: parseLine(line, where) };
     });
   }
+  if (text.trim() === "")
+    throw new RunwireError("KAI-REQUEST-BODY-0001", "it is empty; send a JSON array of events");
   const value = parseJson(text);
   if (!Array.isArray(value))
     throw new RunwireError("KAI-REQUEST-BODY-0001", "it must be a JSON array of events");

@@ -7,7 +7,7 @@ type Body = { readonly [member: string]: unknown };
 export function onlyMembers(body: Body, names: readonly string[]): void {
   for (const name of Object.keys(body)) {
     if (!names.includes(name))
-      throw wrong(`there is no member \`${name.slice(0, 60)}\`; it takes ${names.join(", ")}`);
+      throw wrong(`there is no member \`${name.slice(0, 60)}\`; it takes ${names.join(", ") || "none"}`);
   }
 }
 

@@ -22,8 +22,10 @@ export function limitOf(query: URLSearchParams, fallback: number, max: number): 
   const text = query.get("limit");
   if (text === null) return fallback;
   const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1) throw badParam("limit", `a whole number from 1 to ${max}`);
-  return Math.min(limit, max);
+  if (!Number.isInteger(limit) || limit < 1 || limit > max) {
+    throw badParam("limit", `a whole number from 1 to ${max}`);
+  }
+  return limit;
 }
 
 export function flagOf(query: URLSearchParams, name: string): boolean {

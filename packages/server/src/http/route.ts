@@ -65,12 +65,21 @@ export class MethodNotAllowed extends RunwireError {
 }
 
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
-  return pattern.every((part, i) => part.startsWith(":") || part === segments[i]);
+  return pattern.every((part, i) => (part.startsWith(":") ? segments[i] !== "" : part === segments[i]));
+}
+
+/** A segment as it was before it was put into an address; one that never was is nobody's id. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return "";
+  }
 }
 
 function paramsOf(pattern: readonly string[], segments: readonly string[]): ReadonlyMap<string, string> {
   const params = new Map<string, string>();
   for (const [i, part] of pattern.entries())
-    if (part.startsWith(":")) params.set(part.slice(1), segments[i] ?? "");
+    if (part.startsWith(":")) params.set(part.slice(1), decoded(segments[i] ?? ""));
   return params;
 }

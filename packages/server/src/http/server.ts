@@ -2,7 +2,7 @@
 // body; after that it is the stream's own.
 
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
 import type { Report } from "../report.js";
@@ -25,6 +25,7 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
   const find = router(routes);
   // A request may last as long as its append session; bodies of other requests have a time limit of their own.
   const server = createServer({
+    IncomingMessage: Request,
     requestTimeout: 0,
     headersTimeout: headersMs,
     maxHeaderSize: headerBytesMax,
@@ -77,6 +78,12 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
     report("error", "bug", { code: "KAI-SERVER-BUG-0001", request, stack });
   }
 
+  // What is not HTTP never becomes a request; it is told in the same form as everything else.
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else refuse(socket, unreadable(error.code));
+  });
+
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
     upgrade(req, socket, head).catch((error: unknown) => {
@@ -99,12 +106,29 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
   return server;
 }
 
+/**
+ * Node hands every request with an `Upgrade` header over as an upgrade. Only WebSockets are; whoever offers another
+ * protocol (Java and curl offer h2c) is answered as if it had not.
+ */
+class Request extends IncomingMessage {
+  get upgrade(): boolean {
+    return asked.has(this) && this.headers.upgrade?.toLowerCase() === "websocket";
+  }
+
+  set upgrade(value: boolean) {
+    if (value) asked.add(this);
+  }
+}
+
+const asked = new WeakSet<IncomingMessage>();
+
 function paramOf(params: ReadonlyMap<string, string>): (name: string) => string {
   return (name) => {
     const value = params.get(name);
-    // Nothing that is not an id names anything.
-    if (!isId(value)) throw new RunwireError("KAI-RUN-MISSING-0001");
-    return value;
+    if (isId(value)) return value;
+    // Nothing that is not an id names a run.
+    if (name === "id") throw new RunwireError("KAI-RUN-MISSING-0001");
+    throw new RunwireError("KAI-STREAM-PARAM-0001", `the ${name} in the path must be an id`);
   };
 }
 
@@ -127,7 +151,7 @@ function checkHost(req: IncomingMessage): void {
     throw new RunwireError("KAI-REQUEST-HOST-0001", "unknown Host");
   }
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
-    throw new RunwireError("KAI-REQUEST-HOST-0001", "foreign Origin");
+    throw new RunwireError("KAI-REQUEST-HOST-0001", `pages of ${host} may call, not pages of another origin`);
   }
 }
 
@@ -148,7 +172,8 @@ function hostName(host: string): string {
 }
 
 function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
-  const content = text ?? (body === undefined ? "" : JSON.stringify(body));
+  // A line break at the end, for those who read it in a terminal.
+  const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
   // An unread body would be taken for the next request.
   if (!req.complete) res.shouldKeepAlive = false;
   res.writeHead(status, {
@@ -158,6 +183,14 @@ function send(req: IncomingMessage, res: ServerResponse, { status, body, text, h
     ...headers,
   });
   res.end(content);
+}
+
+function unreadable(code: string | undefined): RunwireError {
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
+  }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new RunwireError("KAI-REQUEST-TIME-0001");
+  return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
 function refuse(socket: Duplex, error: RunwireError): void {

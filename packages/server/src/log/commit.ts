@@ -120,7 +120,7 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
       payloadText.length * 3 > limits.eventBytesMax &&
       Buffer.byteLength(payloadText) > limits.eventBytesMax
     ) {
-      throw new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
+      throw tooLarge();
     }
     const record: Record = {
       id: ids.next("evt", nowMs),
@@ -241,6 +241,10 @@ function placeIn(
   };
 }
 
+function tooLarge(): RunwireError {
+  return new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
+}
+
 /** A delta longer than the limit becomes several; no character is cut in two. */
 function splitDelta(draft: Draft): readonly Draft[] {
   const { text } = draft.payload as Facts;
@@ -248,6 +252,7 @@ function splitDelta(draft: Draft): readonly Draft[] {
   if (typeof text !== "string" || text.length * 3 <= bytesMax) return [draft];
   const bytes = Buffer.byteLength(text);
   if (bytes <= bytesMax) return [draft];
+  if (bytes > limits.eventBytesMax) throw tooLarge();
   const charsMax = bytes === text.length ? bytesMax : Math.floor(bytesMax / 3);
   const pieces: Draft[] = [];
   for (let from = 0; from < text.length; ) {

@@ -43,7 +43,10 @@ export function move(
   if (head.state === to) return;
   if (head.state !== null) {
     if (isFinal(head.state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
-    if (!mayMove(head.state, to)) throw forbidden(head, `cannot become ${to}`);
+    if (!mayMove(head.state, to)) {
+      const allowed = runStates.filter((state) => head.state !== null && mayMove(head.state, state));
+      throw forbidden(head, `cannot become ${to}; from here it may become ${allowed.join(", ")}`);
+    }
   }
   if (isFinal(to)) closeOpenThings(commit, run_id);
   if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, of.said);
@@ -54,12 +57,8 @@ export function move(
   });
 }
 
-export function forbidden(head: Head, what: string): RunwireError {
-  const allowed = runStates.filter((state) => head.state !== null && mayMove(head.state, state));
-  return new RunwireError(
-    "KAI-RUN-STATE-0001",
-    `${head.run.run_id} is ${head.state} and ${what}; from here it may become ${allowed.join(", ") || "nothing"}`,
-  );
+export function forbidden({ run, state }: Head, what: string): RunwireError {
+  return new RunwireError("KAI-RUN-STATE-0001", `${run.run_id} is ${state} and ${what}`);
 }
 
 /** Ends a run that nobody else will: its producer is gone, or its parent has ended. */

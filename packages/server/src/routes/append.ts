@@ -12,7 +12,8 @@ import {
   runwire,
   unfitJson,
 } from "@runwire/protocol";
-import { batchValues, readText } from "../http/body.js";
+import { batchValues, readObject, readText } from "../http/body.js";
+import { onlyMembers } from "../http/members.js";
 import { dialectOf } from "../http/query.js";
 import type { Call, Reply, Route } from "../http/route.js";
 import type { ProducerClaim } from "../ingest.js";
@@ -84,8 +85,7 @@ export function draftReader(dialect: Dialect): (value: unknown, where: string) =
     try {
       return decoder.decode({ data: JSON.stringify(value) });
     } catch (error) {
-      if (error instanceof RunwireError) throw new RunwireError(error.code, `${where}: ${error.message}`);
-      throw error;
+      throw error instanceof RunwireError ? error.at(where) : error;
     }
   };
 }
@@ -110,7 +110,8 @@ function badHeader(name: string, takes: string): RunwireError {
   return new RunwireError("KAI-STREAM-PARAM-0001", `the header \`${name}\` takes ${takes}`);
 }
 
-async function heartbeat(rooms: Rooms, { run: key }: Call): Promise<Reply> {
+async function heartbeat(rooms: Rooms, { req, run: key }: Call): Promise<Reply> {
+  onlyMembers(await readObject(req), []);
   const { state, run } = await readableHead(rooms, key);
   rooms.store.renew(key);
   return { status: 200, body: { run_id: key.run_id, state, lease_ms: run.lease_ms } };

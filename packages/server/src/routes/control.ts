@@ -48,9 +48,9 @@ async function approvePlan(rooms: Rooms, { req, run: { run_id }, ...call }: Call
   const reason = stringMember(body, "reason") ?? null;
   return changed(rooms, call.tenant, run_id, (commit) => {
     const head = live(commit, run_id);
-    if (head.state !== "awaiting_approval") throw forbidden(head, "has no plan that waits");
+    if (head.state !== "awaiting_approval") throw forbidden(head, "has no plan that waits for an answer");
     if (plan_id !== undefined && plan_id !== head.plan_id) {
-      throw new RunwireError("KAI-RUN-REQUEST-0002", `the plan that waits is ${head.plan_id}`);
+      throw forbidden(head, `waits for an answer to ${head.plan_id}, not to ${plan_id}`);
     }
     ask(commit, run_id, {
       action: "approve_plan",
@@ -77,7 +77,8 @@ async function resume(rooms: Rooms, call: Call): Promise<Reply> {
   return changed(rooms, call.tenant, run_id, (commit) => {
     const head = live(commit, run_id);
     // Not from every state that may become running: a plan that waits is approved, not resumed.
-    if (head.state !== "paused" && head.state !== "running") throw forbidden(head, "is not paused");
+    if (head.state !== "paused" && head.state !== "running")
+      throw forbidden(head, "can be resumed only while it is paused");
     to(commit, run_id, "running", { action: "resume", reason }, "resumed");
   });
 }
@@ -166,7 +167,7 @@ async function answer(
     }
     if (request.status === "resolved") {
       if (request.answer === text) return;
-      throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered ${request.answer}`);
+      throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered first by someone else`);
     }
     commit.write(run_id, draft(id) as never);
   });

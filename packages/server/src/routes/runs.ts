@@ -1,6 +1,6 @@
 // Runs: create, look up, list, page, fold, erase.
 
-import { isRunState, koder, limits, type Message, RunwireError } from "@runwire/protocol";
+import { isId, isRunState, koder, limits, type Message, RunwireError } from "@runwire/protocol";
 import { readObject } from "../http/body.js";
 import {
   choiceMember,
@@ -129,6 +129,9 @@ async function createRun({ ingest }: Rooms, { req, tenant }: Call): Promise<Repl
 async function listRuns({ store }: Rooms, { query, tenant }: Call): Promise<Reply> {
   const state = query.get("state");
   if (state !== null && !isRunState(state)) throw badParam("state", "a run state");
+  const cursor = query.get("cursor");
+  if (cursor !== null && !(isId(cursor) && cursor.startsWith("run_")))
+    throw badParam("cursor", "the `next` of a page");
   const filters = ["session_id", "agent", "cursor"].flatMap((name) => {
     const value = query.get(name);
     return value === null ? [] : [[name, value]];

@@ -75,8 +75,19 @@ export async function appendSession(
   } finally {
     clearInterval(renewing);
     res.end();
+    if (!req.complete) hangUp(req);
   }
 }
+
+/** The producer is still sending: it gets time to read the answer, and then the connection goes. */
+function hangUp(req: IncomingMessage): void {
+  const { socket } = req;
+  req.resume();
+  socket.end();
+  setTimeout(() => socket.destroy(), hangUpMs).unref();
+}
+
+const hangUpMs = 500;
 
 /** The body's chunks; throws when the server leaves, so that the producer goes on elsewhere. */
 async function* untilLeaving(req: IncomingMessage, connections: Connections): AsyncGenerator<Buffer> {
@@ -105,9 +116,7 @@ async function* untilLeaving(req: IncomingMessage, connections: Connections): As
 
 /** The same error, with the line that met it. */
 function named(error: unknown, where: string | undefined): unknown {
-  if (!(error instanceof RunwireError) || where === undefined) return error;
-  const detail = error.message.slice(error.row.title.length).replace(/^: /, "");
-  return new RunwireError(error.code, detail === "" ? where : `${where}: ${detail}`);
+  return error instanceof RunwireError && where !== undefined ? error.at(where) : error;
 }
 
 function told(error: unknown): unknown {

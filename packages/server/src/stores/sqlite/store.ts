@@ -33,11 +33,11 @@ const cutEvents = 512;
 const pruneEveryMs = 10 * 60 * 1000;
 
 export function sqliteStore(options: SqliteOptions): Store {
-  const { path, durability } = options;
+  const { path } = options;
   const unlock = lockFile(path);
   let reader: DatabaseSyncInstance | undefined;
   try {
-    prepareFile(path, durability);
+    prepareFile(options);
     reader = openReader(path);
     return openStore(options, reader, unlock);
   } catch (error) {
@@ -205,20 +205,35 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   };
 }
 
-function prepareFile(path: string, durability: Durability): void {
-  const db = openDatabase(path, durability);
+/** Makes the file what this server reads, and sees that it can be written: a server that could not is not ready. */
+function prepareFile({ path, durability, clock }: SqliteOptions): void {
+  let db: DatabaseSyncInstance | undefined;
   try {
-    db.exec(schema);
+    db = openDatabase(path, durability);
+    const tables = db.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
+    if (tables.count === 0) {
+      db.exec(
+        `BEGIN; ${schema}; INSERT INTO meta(name, value) VALUES ('format', '${formatVersion}'); COMMIT`,
+      );
+    }
     const found = db.prepare("SELECT value FROM meta WHERE name = 'format'").get() as
       | { value: string }
       | undefined;
-    if (found === undefined)
-      db.prepare("INSERT INTO meta(name, value) VALUES ('format', ?)").run(String(formatVersion));
-    else if (found.value !== String(formatVersion)) {
-      throw new Error(`${path} has format ${found.value}; this server reads format ${formatVersion}`);
+    if (found?.value !== String(formatVersion)) {
+      throw new Error(
+        `it has format ${found?.value ?? "unknown"}, and this server reads format ${formatVersion}`,
+      );
     }
+    db.prepare("INSERT OR REPLACE INTO meta(name, value) VALUES ('opened', ?)").run(
+      new Date(clock.now()).toISOString(),
+    );
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new Error(`${path} cannot be used: ${message}; choose another data folder, or restore this one`, {
+      cause,
+    });
   } finally {
-    db.close();
+    db?.close();
   }
 }
 

@@ -1,0 +1,87 @@
+// What a connection says when there is nothing to say, and what the operator hears when it is cut.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { limits } from "@runwire/protocol";
+import { type Clock, type Gateway, startGateway, systemClock } from "@runwire/server";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { createRun } from "./calls.js";
+import { openReading, streamPath } from "./readers.js";
+import { startServer } from "./server-process.js";
+
+const folder = mkdtempSync(join(tmpdir(), "runwire-silence-"));
+const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
+
+let aheadMs = 0;
+const clock: Clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + aheadMs };
+let gateway: Gateway;
+
+beforeAll(async () => {
+  gateway = await startGateway({ port: 0, dataFolder: join(folder, "quiet"), durability: "os" }, clock);
+});
+
+afterAll(async () => {
+  await gateway.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe("a silent stream", () => {
+  it("gives a sign of life after 15 s, on every transport [RW-SSE-3] [RW-NDJSON-1] [RW-WS-5]", async () => {
+    const run_id = await createRun(gateway.url);
+    const sse = await openReading("sse", gateway.url, streamPath({ run_id }));
+    const lines = await openReading("ndjson", gateway.url, streamPath({ run_id }));
+    const socket = new WebSocket(gateway.url.replace("http", "ws") + streamPath({ run_id }));
+    let pings = 0;
+    const pinged = new Promise<void>((resolve) => {
+      socket.on("ping", () => {
+        pings += 1;
+        resolve();
+      });
+    });
+    await new Promise((resolve) => socket.once("message", resolve));
+    await sse.until(({ events }) => events.length === 1);
+    await lines.until(({ events }) => events.length === 1);
+    expect(sse.text).not.toContain("keepalive");
+
+    aheadMs += limits.keepaliveMs;
+    await sse.until(({ text }) => text.endsWith("\n\n: keepalive\n\n"));
+    await lines.until(({ text }) => text.endsWith("\n\n"));
+    await pinged;
+    // One sign each: the silence begins anew.
+    expect(pings).toBe(1);
+    expect(sse.text.match(/keepalive/g)).toHaveLength(1);
+    for (const reading of [sse, lines]) reading.stop();
+    socket.terminate();
+  });
+});
+
+describe("a client that is cut off in mid-stream", () => {
+  it("is told to the operator as KAI-STREAM-CONN-0001, and the run goes on", async () => {
+    const server = await startServer([process.execPath, runwire, "serve"], join(folder, "told"), [
+      "--log",
+      "info",
+    ]);
+    try {
+      const run_id = await createRun(server.url);
+      const reading = await openReading("sse", server.url, streamPath({ run_id }));
+      await reading.until(({ events }) => events.length === 1);
+      reading.stop();
+      await expect.poll(() => server.stderr).toContain("\n");
+      const [line = ""] = server.stderr.split("\n");
+      expect(JSON.parse(line)).toMatchObject({
+        level: "info",
+        code: "KAI-STREAM-CONN-0001",
+        run_id,
+        cursor: 2,
+      });
+      const run = await fetch(`${server.url}/v1/agent/runs/${run_id}`);
+      expect(await run.json()).toMatchObject({ state: "running" });
+    } finally {
+      server.kill("SIGTERM");
+      await server.exited;
+    }
+  });
+});
