@@ -96,8 +96,11 @@ export function poster(url: URL, connections: number): Poster {
   let open = 0;
 
   async function take(): Promise<PostSocket> {
-    const free = idle.pop();
-    if (free !== undefined) return free;
+    for (let free = idle.pop(); free !== undefined; free = idle.pop()) {
+      if (free.isOpen()) return free;
+      // A server closes what was idle for some seconds.
+      open -= 1;
+    }
     if (open < connections) {
       open += 1;
       return postSocket(url);
@@ -124,6 +127,7 @@ export function poster(url: URL, connections: number): Poster {
 }
 
 interface PostSocket {
+  isOpen(): boolean;
   ask(request: string): Promise<string>;
   close(): void;
 }
@@ -133,6 +137,7 @@ function postSocket(url: URL): PostSocket {
   let text = "";
   let answer: { resolve(body: string): void; reject(error: Error): void } | undefined;
   socket.on("error", (error) => answer?.reject(error));
+  socket.on("close", () => answer?.reject(new Error("the server closed the connection")));
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
     const head = text.indexOf("\r\n\r\n");
@@ -146,6 +151,7 @@ function postSocket(url: URL): PostSocket {
     text = "";
   });
   return {
+    isOpen: () => socket.writable && socket.readable,
     ask(request) {
       return new Promise((resolve, reject) => {
         answer = { resolve, reject };
