@@ -4,16 +4,8 @@
 //
 // The reading side begins in stream.ts.
 
-import {
-  type Draft,
-  type Facts,
-  is,
-  isFinal,
-  limits,
-  type RunState,
-  RunwireError,
-  type Scope,
-} from "@runwire/protocol";
+import { type Draft, type Facts, is, isFinal, limits, type RunState, RunwireError } from "@runwire/protocol";
+import { descendant, spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
 import { type Head, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
@@ -158,7 +150,7 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
     spawn: (key, child) =>
       change(key, (commit) => {
         headIn(commit, key.run_id);
-        return { child_id: spawnIn(commit, key.run_id, { ...child }) };
+        return { child_id: spawn(commit, key.run_id, { ...child }) };
       }),
 
     change,
@@ -267,7 +259,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     return;
   }
   if (is(draft, "child.spawn")) {
-    spawnIn(commit, target, draft.payload, draft.scope);
+    spawn(commit, target, draft.payload, draft.scope);
     return;
   }
   if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);
@@ -288,65 +280,6 @@ function passGate(commit: Commit, run_id: string): void {
   if (run.planning_gate === "required")
     move(commit, run_id, { state: "awaiting_approval", reason: "plan proposed" });
   if (run.planning_gate === "preview") move(commit, run_id, { state: "running", reason: "plan shown" });
-}
-
-function descendant(commit: Commit, run_id: string, child_id: string): string {
-  const child = commit.head(child_id);
-  if (child === undefined || isEnded(child) || !isBelow(commit, child_id, run_id)) {
-    throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id} below ${run_id}`);
-  }
-  return child_id;
-}
-
-function isBelow(commit: Commit, child_id: string, run_id: string): boolean {
-  for (
-    let at = commit.head(child_id)?.run.parent_id ?? null;
-    at !== null;
-    at = commit.head(at)?.run.parent_id ?? null
-  ) {
-    if (at === run_id) return true;
-  }
-  return false;
-}
-
-function spawnIn(
-  commit: Commit,
-  parent_id: string,
-  payload: Facts & { child_id?: string; prompt?: string },
-  scope?: Scope,
-): string {
-  const parent = headIn(commit, parent_id);
-  if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
-  const { run } = parent;
-  if (run.depth >= limits.childDepthMax) {
-    throw new RunwireError(
-      "KAI-RUN-CHILD-0003",
-      `${parent_id} is ${run.depth} levels deep, which is the most`,
-    );
-  }
-  if (parent.children.length >= limits.liveChildrenMax) {
-    throw new RunwireError("KAI-RUN-CHILD-0003", `${parent_id} has ${parent.children.length} live children`);
-  }
-  const child_id = payload.child_id ?? commit.newId("run", commit.nowMs);
-  if (!child_id.startsWith("run_")) {
-    throw new RunwireError("KAI-STREAM-PROTO-0001", "child.spawn: `child_id` must begin with `run_`");
-  }
-  commit.create({
-    ...run,
-    run_id: child_id,
-    parent_id,
-    depth: run.depth + 1,
-    planning_gate: "off",
-    created_at: new Date(commit.nowMs).toISOString(),
-    metadata: {},
-  });
-  const spawn = { type: "child.spawn" as const, payload: { ...payload, child_id } };
-  commit.write(parent_id, scope === undefined ? spawn : { ...spawn, scope });
-  commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
-  const messages = [{ role: "user", content: payload.prompt ?? "" }];
-  const { session_id, agent } = run;
-  commit.write(child_id, { type: "turn.submitted", payload: { messages, agent, session_id, parent_id } });
-  return child_id;
 }
 
 function loseProducer(commit: Commit, run_id: string): void {

@@ -1,0 +1,67 @@
+// Runs below runs, inside a commit.
+
+import { type Facts, limits, RunwireError, type Scope } from "@runwire/protocol";
+import type { Commit } from "./commit.js";
+import { isEnded } from "./head.js";
+import { headIn } from "./lifecycle.js";
+
+/** A live descendant that a draft names, or a refusal. */
+export function descendant(commit: Commit, run_id: string, child_id: string): string {
+  const child = commit.head(child_id);
+  if (child === undefined || isEnded(child) || !isBelow(commit, child_id, run_id)) {
+    throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id} below ${run_id}`);
+  }
+  return child_id;
+}
+
+function isBelow(commit: Commit, child_id: string, run_id: string): boolean {
+  for (
+    let at = commit.head(child_id)?.run.parent_id ?? null;
+    at !== null;
+    at = commit.head(at)?.run.parent_id ?? null
+  ) {
+    if (at === run_id) return true;
+  }
+  return false;
+}
+
+/** Creates a child: the parent says so first, then the child begins like any run. Answers its id. */
+export function spawn(
+  commit: Commit,
+  parent_id: string,
+  payload: Facts & { child_id?: string; prompt?: string },
+  scope?: Scope,
+): string {
+  const parent = headIn(commit, parent_id);
+  if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
+  const { run } = parent;
+  if (run.depth >= limits.childDepthMax) {
+    throw new RunwireError(
+      "KAI-RUN-CHILD-0003",
+      `${parent_id} is ${run.depth} levels deep, which is the most`,
+    );
+  }
+  if (parent.children.length >= limits.liveChildrenMax) {
+    throw new RunwireError("KAI-RUN-CHILD-0003", `${parent_id} has ${parent.children.length} live children`);
+  }
+  const child_id = payload.child_id ?? commit.newId("run", commit.nowMs);
+  if (!child_id.startsWith("run_")) {
+    throw new RunwireError("KAI-STREAM-PROTO-0001", "child.spawn: `child_id` must begin with `run_`");
+  }
+  commit.create({
+    ...run,
+    run_id: child_id,
+    parent_id,
+    depth: run.depth + 1,
+    planning_gate: "off",
+    created_at: new Date(commit.nowMs).toISOString(),
+    metadata: {},
+  });
+  const spawn = { type: "child.spawn" as const, payload: { ...payload, child_id } };
+  commit.write(parent_id, scope === undefined ? spawn : { ...spawn, scope });
+  commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
+  const messages = [{ role: "user", content: payload.prompt ?? "" }];
+  const { session_id, agent } = run;
+  commit.write(child_id, { type: "turn.submitted", payload: { messages, agent, session_id, parent_id } });
+  return child_id;
+}
