@@ -38,6 +38,22 @@ afterAll(async () => {
 });
 
 describe("the end of a run", () => {
+  it("says what it still had to say before it ends its children", async () => {
+    const run_id = await createRun(url);
+    const child_id = `run_kid.${run_id}`;
+    await append(url, run_id, say("child.spawn", { child_id }));
+    await append(url, run_id, text("last words"), lifecycle("done"));
+    const told = (await allEvents(url, run_id, { detail: "default" }))
+      .slice(-4)
+      .map(({ type, child_id: by }) => [type, by]);
+    expect(told).toEqual([
+      ["text.delta", null],
+      ["run.lifecycle", child_id],
+      ["message.settled", null],
+      ["run.lifecycle", null],
+    ]);
+  });
+
   it("closes what is open, ends its children from the deepest up, and is the last event [RW-CLOSE-5]", async () => {
     const root = await createRun(url);
     const [child, grandchild, finished] = [freshChildId(), freshChildId(), freshChildId()];

@@ -66,8 +66,10 @@ export function end(commit: Commit, run_id: string, state: "aborted" | "error", 
   move(commit, run_id, { state, reason });
 }
 
-// What belongs to the run comes before its end: calls, requests and children that are still open.
+// What belongs to the run comes before its end: what it still has to say, then calls, requests and children that
+// are still open.
 function closeOpenThings(commit: Commit, run_id: string): void {
+  commit.flush(run_id);
   for (const [call_id, startedAt] of Object.entries(headIn(commit, run_id).calls)) {
     const error = { code: "KAI-RUN-TOOL-0001", message: "interrupted: the run ended before the tool did" };
     const duration_ms = Math.max(0, commit.nowMs - Date.parse(startedAt));
@@ -99,9 +101,7 @@ export function closeRequest(
 }
 
 function settle(commit: Commit, run_id: string, said: Said | undefined): void {
-  // Pending text goes first, so that all of it is either folded or in this commit.
   const message_id = commit.newId("msg", commit.nowMs);
-  commit.flush(run_id);
   const before = commit.committed(run_id);
   // Where all that was committed is settled, only this commit's text is not.
   const folded = before?.unsettled === true ? said : { pos: before?.views.default.pos ?? 0, text: "" };
