@@ -1,3 +1,4 @@
+export { type Caller, type Credentials, isScope, isTenant, type Scope, scopes } from "./auth/caller.js";
 export { type Clock, systemClock } from "./clock.js";
 export { type Gateway, startGateway } from "./gateway.js";
 export { type Ingest, ingest } from "./ingest.js";
