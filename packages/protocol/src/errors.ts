@@ -315,6 +315,22 @@ export const errorTable = {
     title: "host or origin refused",
     help: "An open server answers only requests that name it by its loopback address and come from its own pages.",
   },
+  "KAI-LIMIT-RATE-0001": {
+    status: 429,
+    close: 4429,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: true,
+    title: "too fast",
+    help: "The message names the rate. Wait as long as `Retry-After` says; what was sent is not stored.",
+  },
+  "KAI-LIMIT-CONNECTIONS-0001": {
+    status: 429,
+    close: 4429,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: true,
+    title: "too many connections",
+    help: "Close some, put several runs on one connection, or ask the operator for more.",
+  },
   "KAI-SERVER-BUG-0001": {
     status: 500,
     close: 1011,

@@ -1,22 +1,29 @@
 // The one place where the server's rooms are put together.
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
+import type { Credentials } from "./auth/caller.js";
+import { gate } from "./auth/gate.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import type { Route } from "./http/route.js";
 import { httpServer } from "./http/server.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
-import { reportTo } from "./report.js";
+import { type QuotaLimits, quotas } from "./quotas.js";
+import { type Report, reportTo } from "./report.js";
 import type { Rooms } from "./rooms.js";
+import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
 import { controlRoutes } from "./routes/control.js";
+import { documentRoutes } from "./routes/documents.js";
 import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
 import { streamRoutes } from "./routes/streams.js";
-import { defaultSettings, type Settings } from "./settings.js";
+import { checkSettings, defaultSettings, type Settings, tenantRates } from "./settings.js";
 import { sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
@@ -27,6 +34,7 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
+const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 const sweepMs = 1000;
 
 function makeFolder(path: string): void {
@@ -43,6 +51,37 @@ function makeFolder(path: string): void {
 }
 const idleLookMs = 50;
 
+function readTls({ tlsCert, tlsKey }: Settings): { readonly cert: Buffer; readonly key: Buffer } | null {
+  if (tlsCert === null || tlsKey === null) return null;
+  const [cert, key] = [tlsCert, tlsKey].map((path) => {
+    try {
+      return readFileSync(path);
+    } catch (cause) {
+      throw new Error(`${path} cannot be read (${(cause as Error).message}); see --tls-cert and --tls-key`, {
+        cause,
+      });
+    }
+  }) as [Buffer, Buffer];
+  return { cert, key };
+}
+
+/** Where everyone is one tenant, there is nobody to protect from it. */
+function rates({ auth, connectionsPerTenantMax, ...given }: Settings): QuotaLimits {
+  const preset = auth === "open" ? { requestsPerSecond: 0, eventsPerSecond: 0 } : tenantRates;
+  return {
+    connectionsPerTenantMax,
+    requestsPerSecond: given.requestsPerSecond ?? preset.requestsPerSecond,
+    eventsPerSecond: given.eventsPerSecond ?? preset.eventsPerSecond,
+  };
+}
+
+function credentialsFor(settings: Settings, clock: Clock, report: Report): Credentials | null {
+  void clock;
+  void report;
+  if (settings.auth === "open") return null;
+  throw new Error("not yet");
+}
+
 /** `clock` is for tests that hold time. */
 export async function startGateway(
   given: Partial<Settings> = {},
@@ -50,32 +89,44 @@ export async function startGateway(
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
+  checkSettings(settings);
+  const tls = readTls(settings);
   makeFolder(dataFolder);
   const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
   const bus = memoryBus();
   store.onMoved(({ log }) => bus.publish(log));
   const folded = transcripts(store);
+  const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
+  const credentials = credentialsFor(settings, clock, report);
+  const entrance = gate({ credentials, grants: store.grants, clock });
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
     hub: hub(store, bus),
     ingest: ingest(store, folded),
-    connections: connections(clock),
-    report: reportTo((line) => process.stderr.write(line), settings.log, clock.now),
+    connections: connections(clock, entrance.isOver),
+    quotas: quotas(rates(settings), clock),
+    settings,
+    report,
   };
+  // The run list's stream is matched before a run of that name.
+  const routes: readonly Route[] = [
+    ...streamRoutes(rooms, webSockets(rooms)),
+    ...runRoutes(rooms),
+    ...appendRoutes(rooms),
+    ...controlRoutes(rooms),
+    ...accessRoutes(rooms, settings.auth, credentials),
+    ...operationRoutes(rooms, settings),
+  ];
   const server = httpServer({
-    // The run list's stream is matched before a run of that name.
-    routes: [
-      ...streamRoutes(rooms),
-      ...runRoutes(rooms),
-      ...appendRoutes(rooms),
-      ...controlRoutes(rooms),
-      ...operationRoutes(rooms, settings),
-    ],
-    sockets: webSockets(rooms),
+    routes: [...routes, ...documentRoutes(routes, version)],
+    settings,
+    tls,
+    gate: entrance,
+    quotas: rooms.quotas,
     isLeaving: () => rooms.connections.leaving,
-    report: rooms.report,
+    report,
   });
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
@@ -104,7 +155,7 @@ export async function startGateway(
 
   const { port: bound } = server.address() as AddressInfo;
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    url: `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     async close() {
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
@@ -120,6 +171,7 @@ export async function startGateway(
       await sweeping;
       rooms.ingest.close();
       rooms.connections.close();
+      credentials?.close();
       await store.close();
     },
   };

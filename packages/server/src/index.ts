@@ -8,7 +8,7 @@ export { type Ingest, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
 export { logLevels } from "./report.js";
-export { defaultSettings, type Settings } from "./settings.js";
+export { authModes, checkSettings, defaultSettings, type Settings, tenantRates } from "./settings.js";
 export type { RunKey, Store } from "./store.js";
 export { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 export { type Transcripts, transcripts } from "./transcripts.js";

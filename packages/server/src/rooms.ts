@@ -2,7 +2,9 @@ import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
+import type { Quotas } from "./quotas.js";
 import type { Report } from "./report.js";
+import type { Settings } from "./settings.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -14,5 +16,7 @@ export interface Rooms {
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
   readonly connections: Connections;
+  readonly quotas: Quotas;
+  readonly settings: Settings;
   readonly report: Report;
 }

@@ -46,6 +46,9 @@ export interface Store {
   /** Forgets what feeds need not keep. */
   prune(): Promise<void>;
 
+  /** What was derived from credentials, so that it outlives a restart. */
+  readonly grants: Grants;
+
   /** Starts a run's lease anew. Leases are counted by the store's own clock. */
   renew(key: RunKey): void;
   /** Runs that need somebody: pending deltas that are due, leases that have run out, requests past their time. */
@@ -54,6 +57,30 @@ export interface Store {
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
   onMoved(heard: (moved: Moved) => void): void;
   close(): Promise<void>;
+}
+
+export interface Grants {
+  put(grant: Grant): Promise<void>;
+  get(hash: string): Promise<Grant | undefined>;
+  /** Notes the first use. */
+  use(hash: string, atMs: number): Promise<void>;
+  drop(hash: string): Promise<void>;
+}
+
+/** A stream ticket or a console session. */
+export interface Grant {
+  /** SHA-256 of the secret, hex. */
+  readonly hash: string;
+  readonly kind: "ticket" | "session";
+  readonly tenant: string;
+  readonly scopes: readonly string[];
+  readonly credential: string;
+  /** What it is bound to, as JSON. */
+  readonly resource: unknown;
+  readonly madeMs: number;
+  readonly usedMs: number | null;
+  readonly endsMs: number;
+  readonly csrf: string | null;
 }
 
 export interface Moved {

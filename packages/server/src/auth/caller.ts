@@ -12,6 +12,8 @@ export interface Caller {
   readonly credential: string;
   /** When that ends, in wall-clock ms; Infinity where it does not. */
   readonly endsMs: number;
+  /** The only resources it may read, where it came with a stream ticket: `run:<id>`, `runs`, … */
+  readonly only?: ReadonlySet<string>;
 }
 
 /** One way of checking a bearer token. One implementation per auth mode. */

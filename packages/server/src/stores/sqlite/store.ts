@@ -185,6 +185,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       if (list.length > 0) await writer.write(list);
     },
 
+    grants: tmpGrants(),
     renew(key) {
       // Whoever writes a child is there for its ancestors too, and their leases are their children's.
       const root_id = headFor(key)?.run.root_id;
@@ -235,6 +236,19 @@ function prepareFile({ path, durability, clock }: SqliteOptions): void {
   } finally {
     db?.close();
   }
+}
+
+function tmpGrants() {
+  const m = new Map<string, import("../../store.js").Grant>();
+  return {
+    put: async (g: import("../../store.js").Grant) => void m.set(g.hash, g),
+    get: async (h: string) => m.get(h),
+    use: async (h: string, atMs: number) => {
+      const g = m.get(h);
+      if (g) m.set(h, { ...g, usedMs: atMs });
+    },
+    drop: async (h: string) => void m.delete(h),
+  };
 }
 
 function cut(
