@@ -9,6 +9,7 @@ import { descendant, spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
 import { type Head, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
+import { runMap } from "./run-map.js";
 import type { RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -59,7 +60,7 @@ export interface Ingest {
 const foldTriesMax = 20;
 
 export function ingest(store: Store, transcripts: Transcripts): Ingest {
-  const ticks = new Map<string, NodeJS.Timeout>();
+  const ticks = runMap<NodeJS.Timeout>();
 
   /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
   async function change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T> {
@@ -85,13 +86,14 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
   }
 
   function tickLater(key: RunKey): void {
-    if (ticks.has(key.run_id)) return;
+    const { tenant, run_id } = key;
+    if (ticks.has(tenant, run_id)) return;
     const timer = setTimeout(() => {
-      ticks.delete(key.run_id);
+      ticks.delete(tenant, run_id);
       // A store that is down keeps the text in the full log; the sweeper tries again.
-      change(key, (commit) => commit.tick(key.run_id)).catch(() => {});
+      change(key, (commit) => commit.tick(run_id)).catch(() => {});
     }, limits.tickMs);
-    ticks.set(key.run_id, timer);
+    ticks.set(tenant, run_id, timer);
   }
 
   return {
@@ -171,7 +173,6 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
 
     close() {
       for (const timer of ticks.values()) clearTimeout(timer);
-      ticks.clear();
     },
   };
 

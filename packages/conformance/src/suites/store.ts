@@ -13,6 +13,7 @@ import { logLaws } from "./store/log.js";
 import { producerLaws } from "./store/producers.js";
 import { settledLaws } from "./store/settled.js";
 import { shapeLaws } from "./store/shape.js";
+import { strangerLaws } from "./store/strangers.js";
 import { tenantLaws } from "./store/tenants.js";
 import { lawMsMax } from "./store/trial.js";
 import type { Open } from "./store/under-test.js";
@@ -26,5 +27,6 @@ export function storeSuite(name: string, open: Open): void {
     producerLaws(open);
     leaseLaws(open);
     tenantLaws(open);
+    strangerLaws(open);
   });
 }

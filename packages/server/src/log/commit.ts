@@ -61,7 +61,7 @@ export interface CommitParts {
   readonly ids: IdSource;
   /** Heads as committed, of the writer's tenant. */
   readonly headOf: (run_id: string) => Head | undefined;
-  /** Whether any tenant has a run of this id. */
+  /** Whether the writer's tenant has, or had, a run of this id. */
   readonly isTaken: (run_id: string) => boolean;
   readonly leaseLost: (run_id: string) => boolean;
 }
@@ -126,6 +126,7 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
       id: ids.next("evt", nowMs),
       ts,
       type,
+      tenant: producing.run.tenant,
       by,
       payloadText,
       scopeText,

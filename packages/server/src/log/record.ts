@@ -31,6 +31,7 @@ export interface Record {
   readonly id: string;
   readonly ts: string;
   readonly type: EventType;
+  readonly tenant: string;
   /** The run that produced it. */
   readonly by: string;
   readonly payloadText: string;

@@ -21,6 +21,16 @@ export interface RunUnderTest {
   readonly depth: number;
 }
 
+export interface RunRecordUnderTest extends RunUnderTest {
+  readonly created_at: string;
+  readonly session_id: string | null;
+  readonly agent: string | null;
+  readonly planning_gate: "off" | "preview" | "required";
+  readonly external: boolean;
+  readonly lease_ms: number;
+  readonly metadata: Facts;
+}
+
 export interface HeadUnderTest {
   readonly run: RunUnderTest;
   readonly views: { readonly [V in View]: { readonly pos: number; readonly seq: number } };
@@ -42,6 +52,7 @@ export interface CommitUnderTest {
   readonly nowMs: number;
   head(run_id: string): HeadUnderTest | undefined;
   newId(prefix: IdPrefix, nowMs: number): string;
+  create(run: RunRecordUnderTest): void;
   write(run_id: string, draft: Draft): void;
   tick(run_id: string): void;
 }
