@@ -8,6 +8,7 @@
 
 import { describe } from "vitest";
 import { childLaws } from "./store/children.js";
+import { keyLaws } from "./store/keys.js";
 import { leaseLaws } from "./store/leases.js";
 import { logLaws } from "./store/log.js";
 import { producerLaws } from "./store/producers.js";
@@ -26,6 +27,7 @@ export function storeSuite(name: string, open: Open): void {
     settledLaws(open);
     producerLaws(open);
     leaseLaws(open);
+    keyLaws(open);
     tenantLaws(open);
     strangerLaws(open);
   });

@@ -15,6 +15,7 @@ export interface Catalogue {
   /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
   roots(tenant: string, query: RunQuery, below: string): readonly Head[];
   tree(tenant: string, root_id: string): readonly RunRecord[];
+  createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
   feedEvents(tenant: string, log: string, after: number, limit: number): readonly StoredEvent[];
   oldestOfFeed(tenant: string, log: string): number;
@@ -30,6 +31,7 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
      AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?) ORDER BY run_id DESC LIMIT ?`,
   );
   const byRoot = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND root_id = ? ORDER BY run_id");
+  const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
   const tomb = reader.prepare("SELECT 1 FROM tombstones WHERE tenant = ? AND run_id = ?");
   const feed = reader.prepare(
     "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE tenant = ? AND log = ? AND pos > ? ORDER BY pos LIMIT ?",
@@ -55,6 +57,10 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
       (byRoot.all(tenant, root_id) as { record: string }[]).map(
         ({ record }) => JSON.parse(record) as RunRecord,
       ),
+    createdUnder(tenant, key) {
+      const row = byKey.get(tenant, key) as { record: string } | undefined;
+      return row === undefined ? undefined : (JSON.parse(row.record) as RunRecord);
+    },
     isErased: (tenant, run_id) => tomb.get(tenant, run_id) !== undefined,
     feedEvents: (tenant, log, after, limit) =>
       (feed.all(tenant, log, after, limit) as FeedRow[]).map(

@@ -31,6 +31,7 @@ export interface GroupCommitParts {
   /** A head of any run, live or not. */
   readonly headOf: HeadOf;
   readonly isErased: (tenant: string, run_id: string) => boolean;
+  readonly createdUnder: (tenant: string, key: string) => RunRecord | undefined;
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
@@ -55,6 +56,10 @@ interface Waiting {
 interface Batch {
   readonly records: Record[];
   readonly created: RunRecord[];
+  /** Of these, the ones that were created under a key, by it. */
+  readonly keyed: RunMap<RunRecord>;
+  /** By how much a tenant has more live runs than before. */
+  readonly born: Map<string, number>;
   /** Heads as this batch leaves them. */
   readonly fresh: RunMap<Head>;
   /** Of these, the ones that are stored themselves. */
@@ -116,8 +121,16 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   function decideAll(asked: readonly Waiting[]): Batch {
-    const batch: Batch = { records: [], created: [], fresh: runMap(), kept: runMap(), decided: [] };
-    const { fresh, kept } = batch;
+    const batch: Batch = {
+      records: [],
+      created: [],
+      keyed: runMap(),
+      born: new Map(),
+      fresh: runMap(),
+      kept: runMap(),
+      decided: [],
+    };
+    const { fresh, kept, keyed, born } = batch;
     const nowMs = clock.now();
     const monotonicMs = clock.monotonic();
     for (const of of asked) {
@@ -131,17 +144,27 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
         // Whoever wrote to it in this batch has renewed it.
         leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id, monotonicMs),
+        createdUnder: (key) => keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
+        liveRuns: () => watch.liveRuns(tenant) + (born.get(tenant) ?? 0),
       });
       try {
         const value = of.decide(draft.commit);
         for (const record of draft.records) batch.records.push(record);
-        batch.created.push(...draft.created);
+        let more = draft.created.length;
+        for (const run of draft.created) {
+          batch.created.push(run);
+          if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
+        }
         for (const log of draft.kept) keep(log);
         for (const [log, head] of draft.heads) {
           // An ended run is stored as such, with its head, in the commit that ends it.
-          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) keep(log);
+          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) {
+            keep(log);
+            more -= 1;
+          }
           fresh.set(tenant, log, head);
         }
+        if (more !== 0) born.set(tenant, (born.get(tenant) ?? 0) + more);
         batch.decided.push({ of, value });
       } catch (error) {
         of.reject(error);
@@ -209,8 +232,9 @@ function writesOf(
 }
 
 function addRun(run: RunRecord): Write {
-  const { run_id, tenant, root_id, parent_id, session_id, agent } = run;
-  return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, JSON.stringify(run)];
+  const { run_id, tenant, root_id, parent_id, session_id, agent, idempotency } = run;
+  const made_under = idempotency?.key ?? null;
+  return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)];
 }
 
 function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Record["places"][number]): Write {

@@ -19,12 +19,14 @@ CREATE TABLE IF NOT EXISTS runs(
   parent_id TEXT,
   session_id TEXT,
   agent TEXT,
+  made_under TEXT,       -- the key of the request that made it
   state TEXT,            -- set when the run has ended
   record TEXT NOT NULL,
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_roots ON runs(tenant, run_id) WHERE parent_id IS NULL;
 CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
+CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_live ON runs(tenant, run_id) WHERE state IS NULL;
 CREATE TABLE IF NOT EXISTS heads(
   tenant TEXT NOT NULL,
@@ -113,7 +115,7 @@ FROM placed JOIN core ON core.type = placed.type;
 /** Everything the writer thread can be told to do, by name. */
 export const writes = {
   addRun:
-    "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, record) VALUES (?,?,?,?,?,?,?)",
+    "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, made_under, record) VALUES (?,?,?,?,?,?,?,?)",
   endRun: "UPDATE runs SET state = ? WHERE tenant = ? AND run_id = ?",
   addHot:
     "INSERT INTO hot(row, id, ts, type, tenant, by_run, payload, scope, places, covers, producer, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",

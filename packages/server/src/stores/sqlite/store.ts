@@ -5,7 +5,7 @@ import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import type { Head } from "../../log/head.js";
-import { weightOf } from "../../log/record.js";
+import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Store } from "../../store.js";
 import { catalogue } from "./catalogue.js";
@@ -79,6 +79,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     }),
     headOf,
     isErased: runs.isErased,
+    createdUnder: runs.createdUnder,
     lastRow,
     moved: ({ run }) => heard({ tenant: run.tenant, run_id: run.run_id }),
   });
@@ -93,7 +94,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       const { tenant, run_id } = key;
       const head = headFor(key);
       if (head === undefined || after >= head.views[view].pos) return [];
-      if (run_id.startsWith("feed:")) return runs.feedEvents(tenant, run_id, after, cutEvents);
+      if (isFeedLog(run_id)) return runs.feedEvents(tenant, run_id, after, cutEvents);
       const events = hot.events(tenant, run_id, view);
       const first = events[0]?.pos ?? head.views[view].pos + 1;
       if (after + 1 < first) return segments.read(tenant, run_id, view, after);
@@ -173,8 +174,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     snapshotBefore: async (key, view, pos) =>
       headFor(key) === undefined ? undefined : runs.snapshotBefore(key.tenant, key.run_id, view, pos),
 
-    oldest: async ({ tenant, run_id }) =>
-      run_id.startsWith("feed:") ? runs.oldestOfFeed(tenant, run_id) : 1,
+    oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
 
     async prune() {
       const now = clock.monotonic();
@@ -183,7 +183,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
       const list = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
         const { pos } = views.default;
-        if (!run_id.startsWith("feed:")) return [];
+        if (!isFeedLog(run_id)) return [];
         return [["pruneFeed", tenant, run_id, pos, pos - limits.feedEntriesMax, before]];
       });
       if (list.length > 0) await writer.write(list);

@@ -4,6 +4,7 @@
 import { limits } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Head, isEnded } from "../../log/head.js";
+import { isFeedLog } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { DueRun, RunKey } from "../../store.js";
 
@@ -15,6 +16,8 @@ export interface Watch {
   renew(head: Head | undefined): void;
   leaseLost(tenant: string, run_id: string, monotonicMs: number): boolean;
   due(): readonly DueRun[];
+  /** How many runs of a tenant have not ended; of all tenants where none is named. */
+  liveRuns(tenant?: string): number;
 }
 
 interface Lease {
@@ -23,14 +26,17 @@ interface Lease {
 }
 
 export function watch(clock: Clock, heads: RunMap<Head>): Watch {
+  // Every live run has one.
   const leases = runMap<Lease>();
   /** Runs with pending deltas, or with requests that expire. */
   const restless = runMap<RunKey>();
 
   function renew(head: Head | undefined): void {
-    if (head === undefined || !head.run.external || isEnded(head)) return;
+    if (head === undefined || isEnded(head)) return;
     const key = keyOf(head);
-    leases.set(key.tenant, key.run_id, { key, endsMs: clock.monotonic() + head.run.lease_ms });
+    // A run that nobody outside writes has a lease that does not run out.
+    const leaseMs = head.run.external ? head.run.lease_ms : Number.POSITIVE_INFINITY;
+    leases.set(key.tenant, key.run_id, { key, endsMs: clock.monotonic() + leaseMs });
     for (const child of head.children) renew(heads.get(key.tenant, child));
   }
 
@@ -42,6 +48,7 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
   return {
     see(head) {
       const { tenant, run_id } = head.run;
+      if (isFeedLog(run_id)) return;
       if (isEnded(head)) {
         forget(tenant, run_id);
         return;
@@ -53,6 +60,12 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
       else if (!restless.has(tenant, run_id)) restless.set(tenant, run_id, keyOf(head));
     },
     forget,
+    liveRuns(tenant) {
+      if (tenant !== undefined) return leases.of(tenant).size;
+      let live = 0;
+      for (const _ of leases.values()) live += 1;
+      return live;
+    },
     renew,
     leaseLost: (tenant, run_id, monotonicMs) =>
       (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= monotonicMs,
