@@ -94,7 +94,7 @@ export async function startGateway(
   makeFolder(dataFolder);
   const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
   const bus = memoryBus();
-  store.onMoved(({ log }) => bus.publish(log));
+  store.onMoved(bus.publish);
   const folded = transcripts(store);
   const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
   const credentials = credentialsFor(settings, clock, report);

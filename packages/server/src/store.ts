@@ -5,7 +5,7 @@ import type { StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
 
-/** A run, or a feed, of a tenant. Nothing is ever looked up without the tenant. */
+/** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
   readonly tenant: string;
   readonly run_id: string;
@@ -55,7 +55,7 @@ export interface Store {
   due(): Promise<readonly DueRun[]>;
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
-  onMoved(heard: (moved: Moved) => void): void;
+  onMoved(heard: (log: RunKey) => void): void;
   close(): Promise<void>;
 }
 
@@ -81,11 +81,6 @@ export interface Grant {
   readonly usedMs: number | null;
   readonly endsMs: number;
   readonly csrf: string | null;
-}
-
-export interface Moved {
-  readonly tenant: string;
-  readonly log: string;
 }
 
 export interface RunQuery {
