@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
+import { addKeys } from "./keys.js";
 import { addServe, fail } from "./serve.js";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
@@ -7,4 +8,5 @@ const program = new Command("runwire");
 program.version(version, "-V, --version");
 program.description("One durable log for every agent run, on every wire.");
 addServe(program);
+addKeys(program);
 program.parseAsync().catch(fail);

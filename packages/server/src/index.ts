@@ -1,6 +1,7 @@
 export { type Caller, type Credentials, isScope, isTenant, type Scope, scopes } from "./auth/caller.js";
+export { type JwtOptions, jwtCredentials } from "./auth/jwt.js";
 export { createKey, type KeyWish, revokeKey } from "./auth/key.js";
-export { isKeyId, type KeyRecord, readKeys } from "./auth/key-file.js";
+export { type KeyRecord, readKeys } from "./auth/key-file.js";
 export { keyRing } from "./auth/keys.js";
 export { type Clock, systemClock } from "./clock.js";
 export { type Gateway, startGateway } from "./gateway.js";

@@ -103,7 +103,7 @@ function isKeyRecord(value: unknown): value is KeyRecord {
   );
 }
 
-export function isKeyId(value: unknown): value is string {
+function isKeyId(value: unknown): value is string {
   return typeof value === "string" && /^[a-z2-7]{12}$/.test(value);
 }
 
