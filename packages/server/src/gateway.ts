@@ -1,20 +1,21 @@
 // The one place where the server's rooms are put together.
 
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
-import type { Credentials } from "./auth/caller.js";
 import { gate } from "./auth/gate.js";
+import { credentialsFor } from "./auth/mode.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
 import type { Route } from "./http/route.js";
 import { httpServer } from "./http/server.js";
+import { readTls } from "./http/tls.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
-import { type QuotaLimits, quotas } from "./quotas.js";
-import { type Report, reportTo } from "./report.js";
+import { quotas } from "./quotas.js";
+import { reportTo } from "./report.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
@@ -23,7 +24,7 @@ import { documentRoutes } from "./routes/documents.js";
 import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
 import { streamRoutes } from "./routes/streams.js";
-import { checkSettings, defaultSettings, type Settings, tenantRates } from "./settings.js";
+import { checkSettings, defaultSettings, quotasOf, type Settings } from "./settings.js";
 import { sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
@@ -36,6 +37,7 @@ export interface Gateway {
 
 const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 const sweepMs = 1000;
+const idleLookMs = 50;
 
 function makeFolder(path: string): void {
   try {
@@ -49,39 +51,6 @@ function makeFolder(path: string): void {
     );
   }
 }
-const idleLookMs = 50;
-
-function readTls({ tlsCert, tlsKey }: Settings): { readonly cert: Buffer; readonly key: Buffer } | null {
-  if (tlsCert === null || tlsKey === null) return null;
-  const [cert, key] = [tlsCert, tlsKey].map((path) => {
-    try {
-      return readFileSync(path);
-    } catch (cause) {
-      throw new Error(`${path} cannot be read (${(cause as Error).message}); see --tls-cert and --tls-key`, {
-        cause,
-      });
-    }
-  }) as [Buffer, Buffer];
-  return { cert, key };
-}
-
-/** Where everyone is one tenant, there is nobody to protect from it. */
-function rates({ auth, connectionsPerTenantMax, ...given }: Settings): QuotaLimits {
-  const preset = auth === "open" ? { requestsPerSecond: 0, eventsPerSecond: 0 } : tenantRates;
-  return {
-    connectionsPerTenantMax,
-    requestsPerSecond: given.requestsPerSecond ?? preset.requestsPerSecond,
-    eventsPerSecond: given.eventsPerSecond ?? preset.eventsPerSecond,
-  };
-}
-
-function credentialsFor(settings: Settings, clock: Clock, report: Report): Credentials | null {
-  void clock;
-  void report;
-  if (settings.auth === "open") return null;
-  throw new Error("not yet");
-}
-
 /** `clock` is for tests that hold time. */
 export async function startGateway(
   given: Partial<Settings> = {},
@@ -92,12 +61,12 @@ export async function startGateway(
   checkSettings(settings);
   const tls = readTls(settings);
   makeFolder(dataFolder);
+  const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
+  const credentials = credentialsFor(settings, clock, report);
   const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
-  const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
-  const credentials = credentialsFor(settings, clock, report);
   const entrance = gate({ credentials, grants: store.grants, clock });
   const rooms: Rooms = {
     clock,
@@ -106,7 +75,7 @@ export async function startGateway(
     hub: hub(store, bus),
     ingest: ingest(store, folded),
     connections: connections(clock, entrance.isOver),
-    quotas: quotas(rates(settings), clock),
+    quotas: quotas(quotasOf(settings), clock),
     settings,
     report,
   };

@@ -1,4 +1,5 @@
 import { limits } from "@runwire/protocol";
+import type { QuotaLimits } from "./quotas.js";
 import type { LogLevel } from "./report.js";
 import type { Durability } from "./stores/sqlite/open.js";
 
@@ -86,6 +87,16 @@ export const defaultSettings: Settings = {
 
 /** What one tenant may do to a server that it shares with others. */
 export const tenantRates = { requestsPerSecond: 2000, eventsPerSecond: 20_000 };
+
+/** Where everyone is one tenant, there is nobody to protect from it. */
+export function quotasOf({ auth, connectionsPerTenantMax, ...given }: Settings): QuotaLimits {
+  const preset = auth === "open" ? { requestsPerSecond: 0, eventsPerSecond: 0 } : tenantRates;
+  return {
+    connectionsPerTenantMax,
+    requestsPerSecond: given.requestsPerSecond ?? preset.requestsPerSecond,
+    eventsPerSecond: given.eventsPerSecond ?? preset.eventsPerSecond,
+  };
+}
 
 const loopbackHosts = ["127.0.0.1", "::1", "localhost"];
 

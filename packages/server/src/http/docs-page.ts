@@ -36,8 +36,8 @@ export function docsPage(routes: readonly Route[], version: string): string {
   const parts = [...groups].map(([name, list]) => `<h2>${name}</h2>${list.map(section).join("")}`);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Runwire ${escape(version)}</title><style>${style}</style></head>
-<body><nav><strong>Runwire</strong> ${escape(version)}${links.join("")}</nav>
+<title>Runwire ${escaped(version)}</title><style>${style}</style></head>
+<body><nav><strong>Runwire</strong> ${escaped(version)}${links.join("")}</nav>
 <main><h1>Runwire</h1><p>One durable log for every agent run, on every wire. For programs:
 <a href="/openapi.json">openapi.json</a>.</p>${parts.join("")}</main></body></html>`;
 }
@@ -48,7 +48,7 @@ function section(route: Route): string {
   const tickets = ticket === null ? "" : ", or a stream ticket";
   const bodies = body === null ? Object.entries(raw ?? {}) : [["application/json", body] as const];
   return `<section id="${anchor(route)}"><h3>${heading(route)}</h3>
-<p>${escape(does)} <small>— ${held}${tickets}</small></p>
+<p>${escaped(does)} <small>— ${held}${tickets}</small></p>
 ${table("query", membersOf(route.query))}${table(
   "headers",
   Object.entries(headers).map(([name, text]) => ({ name, text })),
@@ -60,7 +60,7 @@ ${table("query", membersOf(route.query))}${table(
     name: status,
     text: [text, Object.keys(content).join(", ")].filter((part) => part !== "").join(" — "),
   })),
-)}<pre>${escape(curl(route))}</pre></section>`;
+)}<pre>${escaped(curl(route))}</pre></section>`;
 }
 
 interface Row {
@@ -70,8 +70,8 @@ interface Row {
 
 function table(title: string, rows: readonly Row[], text = ""): string {
   if (rows.length === 0 && text === "") return "";
-  const lines = rows.map(({ name, text: of }) => `<tr><td>${escape(name)}</td><td>${escape(of)}</td></tr>`);
-  return `<small>${escape(title)}${text === "" ? "" : `: ${escape(text)}`}</small><table>${lines.join("")}</table>`;
+  const lines = rows.map(({ name, text: of }) => `<tr><td>${escaped(name)}</td><td>${escaped(of)}</td></tr>`);
+  return `<small>${escaped(title)}${text === "" ? "" : `: ${escaped(text)}`}</small><table>${lines.join("")}</table>`;
 }
 
 function membersOf(schema: z.ZodType): readonly Row[] {
@@ -116,7 +116,7 @@ function curl({ method, path, scope, body, raw, streams }: Route): string {
 }
 
 function heading({ method, path }: Route): string {
-  return `<b>${method}</b> ${escape(path)}`;
+  return `<b>${method}</b> ${escaped(path)}`;
 }
 
 function anchor({ method, path }: Route): string {
@@ -129,6 +129,6 @@ function groupOf({ path, streams }: Route): string {
   return streams ? "streams" : "runs";
 }
 
-function escape(text: string): string {
+function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }

@@ -15,11 +15,12 @@ import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { front } from "./front.js";
 import { type Asked, type Found, MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import type { Tls } from "./tls.js";
 
 export interface HttpOptions {
   readonly routes: readonly Route[];
   readonly settings: Settings;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | null;
+  readonly tls: Tls | null;
   readonly gate: Gate;
   readonly quotas: Quotas;
   readonly isLeaving: () => boolean;
