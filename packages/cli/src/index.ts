@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
+import { addDoctor } from "./doctor/doctor.js";
 import { addKeys } from "./keys.js";
 import { addServe, fail } from "./serve.js";
 
@@ -9,4 +10,5 @@ program.version(version, "-V, --version");
 program.description("One durable log for every agent run, on every wire.");
 addServe(program);
 addKeys(program);
+addDoctor(program);
 program.parseAsync().catch(fail);

@@ -1,4 +1,5 @@
 export { type Caller, type Credentials, isScope, isTenant, type Scope, scopes } from "./auth/caller.js";
+export { countKeys } from "./auth/jwks.js";
 export { type JwtOptions, jwtCredentials } from "./auth/jwt.js";
 export { createKey, type KeyWish, revokeKey } from "./auth/key.js";
 export { type KeyRecord, readKeys } from "./auth/key-file.js";
@@ -11,5 +12,6 @@ export type { Head, RunRecord } from "./log/head.js";
 export { logLevels } from "./report.js";
 export { authModes, checkSettings, defaultSettings, type Settings, tenantRates } from "./settings.js";
 export type { RunKey, Store } from "./store.js";
+export { type DatabaseFacts, inspectDatabase, isLocked } from "./stores/sqlite/inspect.js";
 export { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 export { type Transcripts, transcripts } from "./transcripts.js";

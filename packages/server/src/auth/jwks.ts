@@ -3,8 +3,17 @@
 // keys too, so a successful fetch is followed by a cooldown, and a failed one by a pause.
 
 import { RunwireError } from "@runwire/protocol";
-import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+} from "jose";
 import type { Clock } from "../clock.js";
+
+export const publishedAlgorithms = ["RS256", "PS256", "ES256", "EdDSA"];
 
 const cooldownMsDefault = 30_000;
 const failurePauseMs = 1000;
@@ -35,6 +44,27 @@ export function remoteKeys(address: string, clock: Clock, cooldownMs = cooldownM
       throw new RunwireError("KAI-AUTH-JWKS-0001", undefined, { cause });
     }
   };
+}
+
+/** How many keys are published, and how many of them tokens can be signed with. Throws where there is no telling. */
+export async function countKeys(address: string): Promise<{ readonly all: number; readonly usable: number }> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const answer = await fetch(trustedUrl(address), { redirect: "manual", signal }).catch((error: unknown) => {
+    // What fetch says of itself is only that it failed.
+    throw (error as Error).cause ?? error;
+  });
+  if (answer.status !== 200) throw new Error(`it answers ${answer.status}`);
+  const { keys } = (await answer.json()) as JSONWebKeySet;
+  if (!Array.isArray(keys)) throw new Error("it is no set of keys");
+  const isUsable = await Promise.all(
+    keys.map(async (key) => {
+      // Each alone, and without its name: the question is whether any token could be meant for it.
+      const resolve = createLocalJWKSet({ keys: [key] });
+      const tried = await Promise.allSettled(publishedAlgorithms.map((alg) => resolve({ alg })));
+      return tried.some(({ status }) => status === "fulfilled");
+    }),
+  );
+  return { all: keys.length, usable: isUsable.filter(Boolean).length };
 }
 
 /** What the keys were fetched for may be wrong, while they are fine. */

@@ -7,7 +7,7 @@ import { RunwireError } from "@runwire/protocol";
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { Clock } from "../clock.js";
 import { type Caller, type Credentials, isScope, isTenant, type Scope } from "./caller.js";
-import { remoteKeys } from "./jwks.js";
+import { publishedAlgorithms, remoteKeys } from "./jwks.js";
 
 export interface JwtOptions {
   /** Exactly one of the two: a secret of at least 32 bytes (HS256), or where the issuer publishes its keys. */
@@ -29,7 +29,6 @@ const cachedMax = 10_000;
 const cachedMs = 5 * 60 * 1000;
 
 const secretAlgorithms = ["HS256"];
-const publishedAlgorithms = ["RS256", "PS256", "ES256", "EdDSA"];
 
 /** Throws one line where the options cannot be right. */
 export function jwtCredentials(options: JwtOptions): Credentials {
