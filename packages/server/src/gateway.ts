@@ -6,20 +6,24 @@ import { join } from "node:path";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { accounts } from "./http/account.js";
 import { httpServer } from "./http/server.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
-import { reportTo } from "./report.js";
+import { metrics } from "./metrics.js";
+import { linesTo, reportTo } from "./report.js";
 import type { Rooms } from "./rooms.js";
 import { appendRoutes } from "./routes/append.js";
 import { controlRoutes } from "./routes/control.js";
 import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
 import { streamRoutes } from "./routes/streams.js";
-import { defaultSettings, type Settings } from "./settings.js";
+import { defaultSettings, type Settings, toldSettings } from "./settings.js";
 import { sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
+import { storeObserver, sweep } from "./trouble.js";
+import { version } from "./version.js";
 
 export interface Gateway {
   readonly url: string;
@@ -50,8 +54,12 @@ export async function startGateway(
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
+  const beganMs = clock.monotonic();
+  const counted = metrics(version);
+  const report = reportTo(linesTo(process.stderr, counted.logLinesDropped), settings.log, clock.now);
   makeFolder(dataFolder);
-  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
+  const observe = storeObserver({ clock, metrics: counted, report });
+  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock, observe });
   const bus = memoryBus();
   store.onMoved(({ log }) => bus.publish(log));
   const folded = transcripts(store);
@@ -62,7 +70,8 @@ export async function startGateway(
     hub: hub(store, bus),
     ingest: ingest(store, folded),
     connections: connections(clock),
-    report: reportTo((line) => process.stderr.write(line), settings.log, clock.now),
+    report,
+    metrics: counted,
   };
   const server = httpServer({
     // The run list's stream is matched before a run of that name.
@@ -71,11 +80,12 @@ export async function startGateway(
       ...runRoutes(rooms),
       ...appendRoutes(rooms),
       ...controlRoutes(rooms),
-      ...operationRoutes(rooms, settings),
+      ...operationRoutes(rooms, settings, () => sockets.size),
     ],
     sockets: webSockets(rooms),
     isLeaving: () => rooms.connections.leaving,
-    report: rooms.report,
+    report,
+    accounts: accounts(rooms),
   });
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
@@ -97,15 +107,19 @@ export async function startGateway(
   let sweeping: Promise<void> = Promise.resolve();
   const sweeper = setInterval(() => {
     sweeping = sweeping
-      .then(() => rooms.ingest.sweep())
-      .then(() => store.prune())
-      .catch((error: unknown) => rooms.report("warn", "sweep failed", { error: String(error) }));
+      .then(() => sweep(rooms))
+      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 
   const { port: bound } = server.address() as AddressInfo;
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  const runs = store.levels().runsLive;
+  const ms = Math.round(clock.monotonic() - beganMs);
+  report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    url,
     async close() {
+      report("info", "leaving", { streams: rooms.connections.count });
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
       // Those that become idle later, too: nobody waits for a client's keep-alive.
@@ -121,6 +135,8 @@ export async function startGateway(
       rooms.ingest.close();
       rooms.connections.close();
       await store.close();
+      counted.close();
+      report("info", "stopped");
     },
   };
 }

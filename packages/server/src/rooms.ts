@@ -2,6 +2,7 @@ import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
+import type { Metrics } from "./metrics.js";
 import type { Report } from "./report.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
@@ -15,4 +16,5 @@ export interface Rooms {
   readonly transcripts: Transcripts;
   readonly connections: Connections;
   readonly report: Report;
+  readonly metrics: Metrics;
 }

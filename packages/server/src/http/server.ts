@@ -5,8 +5,9 @@ import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
-import type { Report } from "../report.js";
+import { type Report, stackOf } from "../report.js";
 import type { Sockets } from "../transports/websocket.js";
+import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { MethodNotAllowed, type Reply, type Route, router } from "./route.js";
 
 export interface HttpOptions {
@@ -14,6 +15,7 @@ export interface HttpOptions {
   readonly sockets: Sockets;
   readonly isLeaving: () => boolean;
   readonly report: Report;
+  readonly accounts: Accounts;
 }
 
 /** Everyone's until there are keys. */
@@ -21,7 +23,7 @@ const tenant = "default";
 const headersMs = 20_000;
 const headerBytesMax = 16 * 1024;
 
-export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions): Server {
+export function httpServer({ routes, sockets, isLeaving, report, accounts }: HttpOptions): Server {
   const find = router(routes);
   // A request may last as long as its append session; bodies of other requests have a time limit of their own.
   const server = createServer({
@@ -32,16 +34,18 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
   });
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    handle(req, res).catch((error: unknown) => fail(req, res, error));
+    const account = accounts.request(req, res);
+    handle(req, res, account).catch((error: unknown) => fail(req, res, account, error));
   });
 
-  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse, account: Account): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
     checkHost(req);
     if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
     const { route, params } = find(req.method ?? "GET", path);
+    account.note({ route: route.path, tenant });
     const param = paramOf(params);
     const reply = await route.handle({
       req,
@@ -56,15 +60,14 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
     if (reply !== undefined) send(req, res, reply);
   }
 
-  function fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
+  function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
     // The client has gone, or a stream has begun: there is nobody to tell, or no status left to tell with.
     if (res.headersSent || res.destroyed) {
       res.destroy();
       return;
     }
-    const known = error instanceof RunwireError;
-    if (!known) bug(error, `${req.method} ${split(req).path}`);
-    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const told = toldOf(error, account);
+    account.refused(told);
     const headers = {
       ...(told instanceof MethodNotAllowed ? { Allow: told.allow } : {}),
       ...(told.row.retry ? { "Retry-After": "1" } : {}),
@@ -73,31 +76,45 @@ export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions):
   }
 
   // For the operator; the client is told no more than that there was one.
-  function bug(error: unknown, request: string): void {
-    const stack = error instanceof Error ? error.stack : String(error);
-    report("error", "bug", { code: "KAI-SERVER-BUG-0001", request, stack });
+  function toldOf(error: unknown, { requestId }: Account): RunwireError {
+    if (error instanceof RunwireError) return error;
+    const told = new RunwireError("KAI-SERVER-BUG-0001", requestId);
+    report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
+    return told;
   }
 
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-    else refuse(socket, unreadable(error.code));
+    else {
+      const told = unreadable(error.code);
+      refuse(socket, told, accounts.unreadable(told));
+    }
   });
 
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
-    upgrade(req, socket, head).catch((error: unknown) => {
-      if (!(error instanceof RunwireError)) bug(error, `upgrade ${split(req).path}`);
-      refuse(socket, error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001"));
+    const account = accounts.upgrade(req);
+    upgrade(req, socket, head, account).catch((error: unknown) => {
+      const told = toldOf(error, account);
+      account.refused(told);
+      refuse(socket, told, account.requestId);
     });
   });
 
-  async function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async function upgrade(
+    req: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    account: ReturnType<Accounts["upgrade"]>,
+  ): Promise<void> {
     checkHost(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
     const { route, params } = find("GET", path);
-    const asked = { req, socket, head, query, tenant };
+    account.note({ route: route.path, tenant });
+    const { requestId, accepted } = account;
+    const asked = { req, socket, head, query, tenant, requestId, accepted };
     if (route.path === "/v1/agent/stream") await sockets.many(asked);
     else if (route.path === "/v1/agent/runs/:id/stream") await sockets.one(asked, paramOf(params)("id"));
     else throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
@@ -193,11 +210,11 @@ function unreadable(code: string | undefined): RunwireError {
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(socket: Duplex, error: RunwireError): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }

@@ -3,7 +3,11 @@ import type { Route } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Settings } from "../settings.js";
 
-export function operationRoutes(rooms: Rooms, settings: Settings): readonly Route[] {
+export function operationRoutes(
+  rooms: Rooms,
+  settings: Settings,
+  connectionCount: () => number,
+): readonly Route[] {
   const live: Route["handle"] = async () => ({ status: 200, body: { status: "ok" } });
   return [
     { method: "GET", path: "/livez", does: "whether the process runs", handle: live },
@@ -20,6 +24,21 @@ export function operationRoutes(rooms: Rooms, settings: Settings): readonly Rout
           streams: rooms.connections.count,
         };
         return { status: ready ? 200 : 503, body };
+      },
+    },
+    {
+      method: "GET",
+      path: "/metrics",
+      does: "what this server does, for Prometheus",
+      handle: async () => {
+        const { metrics, hub, store, connections } = rooms;
+        const text = await metrics.text({
+          ready: !connections.leaving,
+          connections: connectionCount(),
+          hub: hub.levels(),
+          store: store.levels(),
+        });
+        return { status: 200, text: text.trimEnd(), headers: { "Content-Type": metrics.contentType } };
       },
     },
     {

@@ -9,7 +9,7 @@ import type { Rooms } from "../rooms.js";
 import { openStream } from "../stream.js";
 import { streamMany } from "../transports/http-mux.js";
 import { httpStream, isChunked } from "../transports/http-stream.js";
-import { openAt, readableHead } from "../transports/open.js";
+import { followableHead, openAt } from "../transports/open.js";
 import { wire } from "../wire.js";
 import { runSummary } from "./summary.js";
 
@@ -51,7 +51,7 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
   if (snapshot && framing === "ndjson" && dialect.name === koder.name)
     throw badParam("snapshot", "0 on NDJSON of dialect koder");
   const backpressure = backpressureOf(query, dialect);
-  const head = await readableHead(rooms, key);
+  const head = await followableHead(rooms, key);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
@@ -68,6 +68,7 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
       backpressure,
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;
@@ -76,7 +77,8 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
 async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<undefined> {
   const dialect = dialectOf(query, koder.name);
   const view = viewOf(query);
-  const head = await readableHead(rooms, key);
+  const head = await followableHead(rooms, key);
+  rooms.metrics.streamBegan("start");
   const { sink, attach } = httpStream(res, "ndjson", rooms.clock, rooms.connections);
   attach(
     await openStream(rooms.hub, {
@@ -89,6 +91,7 @@ async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<
       backpressure: "lossless",
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;
@@ -109,6 +112,7 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
       : undefined;
   // A cursor that is not or no longer kept gets the snapshot too, and is told that it starts anew.
   const kept = after !== undefined && after >= (await rooms.store.oldest(key)) - 1;
+  rooms.metrics.streamBegan(kept ? "resumed" : cursor === undefined ? "snapshot" : "reset");
   const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
   const bytes = wire(feedDialect, framing, isChunked(res));
   if (!kept) {
@@ -131,6 +135,7 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
       backpressure: "lossless",
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;

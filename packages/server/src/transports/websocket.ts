@@ -14,13 +14,15 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { type WebSocket, WebSocketServer } from "ws";
+import { requestIdHeader } from "../http/account.js";
 import { backpressureOf, badParam, cursorText, dialectOf, flagOf, viewOf } from "../http/query.js";
+import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import { wire } from "../wire.js";
 import { parseRuns } from "./http-mux.js";
 import { findMember, type Member, type Mux, type MuxOptions, mux } from "./mux.js";
-import { openAt, readableHead } from "./open.js";
+import { followableHead, openAt } from "./open.js";
 
 const koderProtocol = "koder-agent-stream-v1";
 const messageBytesMax = 64 * 1024;
@@ -32,6 +34,9 @@ export interface Upgrade {
   readonly head: Buffer;
   readonly query: URLSearchParams;
   readonly tenant: string;
+  readonly requestId: string;
+  /** The connection has become a WebSocket. */
+  accepted(): void;
 }
 
 export interface Sockets {
@@ -49,8 +54,20 @@ export function webSockets(rooms: Rooms): Sockets {
     handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
   });
 
-  const accept = ({ req, socket, head }: Upgrade): Promise<WebSocket> =>
-    new Promise((resolve) => server.handleUpgrade(req, socket, head, resolve));
+  // Node gives the handshake no response of its own to put a header on.
+  const requestIds = new WeakMap<IncomingMessage, string>();
+  server.on("headers", (headers, req) => {
+    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
+  });
+
+  const accept = ({ req, socket, head, requestId, accepted }: Upgrade): Promise<WebSocket> =>
+    new Promise((resolve) => {
+      requestIds.set(req, requestId);
+      server.handleUpgrade(req, socket, head, (ws) => {
+        accepted();
+        resolve(ws);
+      });
+    });
 
   return {
     async one(upgrade, run_id) {
@@ -62,7 +79,7 @@ export function webSockets(rooms: Rooms): Sockets {
       if (snapshot && dialect.name === koder.name)
         throw badParam("snapshot", "0 on WebSocket of dialect koder");
       const backpressure = backpressureOf(query, dialect);
-      const run = await readableHead(rooms, key);
+      const run = await followableHead(rooms, key);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
         cursor: cursorText(query, req),
         snapshot,
@@ -88,6 +105,7 @@ export function webSockets(rooms: Rooms): Sockets {
           backpressure,
           sink,
           report: rooms.report,
+          metrics: rooms.metrics,
         }),
       );
     },
@@ -167,7 +185,9 @@ async function obey(
     } else if (message.type === "unsubscribe") many.remove(run_id);
     else throw badParam("type", "`subscribe` or `unsubscribe`");
   } catch (error) {
-    const told = error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const known = error instanceof RunwireError;
+    if (!known) rooms.report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
+    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
     ws.send(
       JSON.stringify({ type: "error", run_id: typeof run_id === "string" ? run_id : null, ...told.toJSON() }),
     );

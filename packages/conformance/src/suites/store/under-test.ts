@@ -93,7 +93,7 @@ export interface IngestUnderTest {
   create(tenant: string, run: NewRun): Promise<{ readonly run_id: string }>;
   append(key: Key, drafts: readonly Draft[], claim?: Claim): Promise<AppendedUnderTest>;
   change<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
-  sweep(): Promise<void>;
+  sweep(): Promise<unknown>;
   /** Stops its timers; the store stays open. */
   close(): void;
 }

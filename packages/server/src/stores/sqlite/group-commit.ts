@@ -11,6 +11,7 @@ import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
+import type { StoreObserver } from "../../store.js";
 import type { Compaction, CompactionStep } from "./compaction.js";
 import type { Hot } from "./hot.js";
 import type { Write } from "./schema.js";
@@ -31,9 +32,12 @@ export interface GroupCommitParts {
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
+  readonly observe?: StoreObserver | undefined;
 }
 
 export interface GroupCommit {
+  /** Appends that wait for the next batch. */
+  readonly waiting: number;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Runs alone, between two batches. */
   exclusively(job: () => Promise<void>): Promise<void>;
@@ -43,6 +47,7 @@ export interface GroupCommit {
 
 interface Waiting {
   readonly tenant: string;
+  readonly sinceMs: number;
   readonly decide: (commit: Commit) => unknown;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -63,7 +68,7 @@ interface Batch {
 const compactPauseMs = 10_000;
 
 export function groupCommit(parts: GroupCommitParts): GroupCommit {
-  const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved } = parts;
+  const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   const jobs: (() => Promise<void>)[] = [];
@@ -92,12 +97,23 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     waiting = [];
     const batch = decideAll(asked);
     const asOf = lastRow + batch.records.length;
+    const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
       step = await write(batch, asOf);
     } catch (error) {
+      observe?.commitFailed(error);
       for (const { of } of batch.decided) of.reject(error);
       return;
+    }
+    // One that stored nothing, like a tick with nothing due, is none.
+    if (batch.records.length + batch.kept.size > 0) {
+      observe?.committed({
+        appends: batch.decided.length,
+        events: batch.records.length,
+        waitedMs: beganMs - (asked[0]?.sinceMs ?? beganMs),
+        writeMs: clock.monotonic() - beganMs,
+      });
     }
     for (const [log, head] of batch.fresh) {
       heads.set(log, head);
@@ -155,7 +171,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
           await writer.write([...list, ...step.writes]);
           return step;
         }
-      } catch {
+      } catch (error) {
+        observe?.compactionFailed(error);
         // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
         compactAfterMs = clock.monotonic() + compactPauseMs;
       }
@@ -165,10 +182,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   return {
+    get waiting() {
+      return waiting.length;
+    },
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
       if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
       return new Promise<T>((resolve, reject) => {
-        waiting.push({ tenant, decide, resolve: resolve as (value: unknown) => void, reject });
+        const sinceMs = clock.monotonic();
+        waiting.push({ tenant, sinceMs, decide, resolve: resolve as (value: unknown) => void, reject });
         work();
       });
     },

@@ -1,12 +1,13 @@
 // The SQLite store: heads and hot events in memory, segments on disk behind them. Writing is group-commit.ts,
 // starting is recover.ts; here is where the parts meet, and what is read.
 
+import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
-import type { Head } from "../../log/head.js";
+import { type Head, isEnded } from "../../log/head.js";
 import { weightOf } from "../../log/record.js";
-import type { Moved, RunKey, Store } from "../../store.js";
+import type { Moved, RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
 import { groupCommit } from "./group-commit.js";
@@ -26,6 +27,7 @@ export interface SqliteOptions {
   /** Hot rows and bytes after which the oldest are compacted. */
   readonly hotRowsMax?: number;
   readonly hotBytesMax?: number;
+  readonly observe?: StoreObserver;
 }
 
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
@@ -78,6 +80,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     headOf,
     isErased: (run_id) => runs.tombstone(run_id) !== undefined,
     lastRow,
+    observe: options.observe,
     moved: ({ run }) => heard({ tenant: run.tenant, log: run.run_id }),
   });
   let prunedMs = clock.monotonic();
@@ -196,6 +199,21 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       heard = hear;
     },
 
+    levels(): StoreLevels {
+      let runsLive = 0;
+      for (const [log, head] of heads) if (!log.startsWith("feed:") && !isEnded(head)) runsLive += 1;
+      const { bavail, bsize } = statfsSync(path);
+      return {
+        runsLive,
+        appendsWaiting: commits.waiting,
+        hotRows: hot.rows,
+        hotBytes: hot.bytes,
+        databaseBytes: bytesOf(path),
+        walBytes: bytesOf(`${path}-wal`),
+        diskFreeBytes: bavail * bsize,
+      };
+    },
+
     async close() {
       await commits.finish();
       await writer.close();
@@ -235,6 +253,10 @@ function prepareFile({ path, durability, clock }: SqliteOptions): void {
   } finally {
     db?.close();
   }
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function cut(
