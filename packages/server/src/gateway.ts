@@ -1,7 +1,6 @@
 // The one place where the server's rooms are put together.
 
 import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { gate } from "./auth/gate.js";
@@ -9,13 +8,15 @@ import { credentialsFor } from "./auth/mode.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { accounts } from "./http/account.js";
 import type { Route } from "./http/route.js";
 import { httpServer } from "./http/server.js";
 import { readTls } from "./http/tls.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
+import { metrics } from "./metrics.js";
 import { quotas } from "./quotas.js";
-import { reportTo } from "./report.js";
+import { linesTo, reportTo } from "./report.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
@@ -24,10 +25,12 @@ import { documentRoutes } from "./routes/documents.js";
 import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
 import { streamRoutes } from "./routes/streams.js";
-import { checkSettings, defaultSettings, quotasOf, type Settings } from "./settings.js";
+import { checkSettings, defaultSettings, quotasOf, type Settings, toldSettings } from "./settings.js";
 import { sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
+import { storeObserver, sweep } from "./trouble.js";
+import { version } from "./version.js";
 
 export interface Gateway {
   readonly url: string;
@@ -35,7 +38,6 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 const sweepMs = 1000;
 const idleLookMs = 50;
 
@@ -58,12 +60,15 @@ export async function startGateway(
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
+  const beganMs = clock.monotonic();
   checkSettings(settings);
   const tls = readTls(settings);
   makeFolder(dataFolder);
-  const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
+  const counted = metrics(version);
+  const report = reportTo(linesTo(process.stderr, counted.logLinesDropped), settings.log, clock.now);
   const credentials = credentialsFor(settings, clock, report);
-  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
+  const observe = storeObserver({ clock, metrics: counted, report });
+  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock, observe });
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
@@ -78,6 +83,7 @@ export async function startGateway(
     quotas: quotas(quotasOf(settings), clock),
     settings,
     report,
+    metrics: counted,
   };
   // The run list's stream is matched before a run of that name.
   const routes: readonly Route[] = [
@@ -86,7 +92,7 @@ export async function startGateway(
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),
-    ...operationRoutes(rooms, settings),
+    ...operationRoutes(rooms, settings, () => sockets.size),
   ];
   const server = httpServer({
     routes: [...routes, ...documentRoutes(routes, version)],
@@ -96,6 +102,7 @@ export async function startGateway(
     quotas: rooms.quotas,
     isLeaving: () => rooms.connections.leaving,
     report,
+    accounts: accounts(rooms),
   });
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
@@ -117,15 +124,19 @@ export async function startGateway(
   let sweeping: Promise<void> = Promise.resolve();
   const sweeper = setInterval(() => {
     sweeping = sweeping
-      .then(() => rooms.ingest.sweep())
-      .then(() => store.prune())
-      .catch((error: unknown) => rooms.report("warn", "sweep failed", { error: String(error) }));
+      .then(() => sweep(rooms))
+      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 
   const { port: bound } = server.address() as AddressInfo;
+  const url = `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  const runs = store.levels().runsLive;
+  const ms = Math.round(clock.monotonic() - beganMs);
+  report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
   return {
-    url: `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    url,
     async close() {
+      report("info", "leaving", { streams: rooms.connections.count });
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
       // Those that become idle later, too: nobody waits for a client's keep-alive.
@@ -142,6 +153,8 @@ export async function startGateway(
       rooms.connections.close();
       credentials?.close();
       await store.close();
+      counted.close();
+      report("info", "stopped");
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
+import type { Metrics } from "./metrics.js";
 import type { Quotas } from "./quotas.js";
 import type { Report } from "./report.js";
 import type { Settings } from "./settings.js";
@@ -19,4 +20,5 @@ export interface Rooms {
   readonly quotas: Quotas;
   readonly settings: Settings;
   readonly report: Report;
+  readonly metrics: Metrics;
 }

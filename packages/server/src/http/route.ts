@@ -28,6 +28,9 @@ export interface Call<Query = unknown, Body = unknown> extends Asked<Query> {
 export interface Upgrade<Query = unknown> extends Asked<Query> {
   readonly socket: Duplex;
   readonly head: Buffer;
+  readonly requestId: string;
+  /** The connection has become a WebSocket. */
+  accepted(): void;
 }
 
 /** What a handler answers; nothing where it has answered itself, as streams do. */

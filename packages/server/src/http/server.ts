@@ -8,9 +8,10 @@ import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import { Limited, type Quotas } from "../quotas.js";
-import type { Report } from "../report.js";
+import { type Report, stackOf } from "../report.js";
 import type { Settings } from "../settings.js";
 import type { RunKey } from "../store.js";
+import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { front } from "./front.js";
@@ -25,12 +26,13 @@ export interface HttpOptions {
   readonly quotas: Quotas;
   readonly isLeaving: () => boolean;
   readonly report: Report;
+  readonly accounts: Accounts;
 }
 
 const headersMs = 20_000;
 
 export function httpServer(options: HttpOptions): Server {
-  const { routes, settings, gate, quotas, isLeaving, report } = options;
+  const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
   const { find, methods } = router(routes);
   const { check: checkFront, headers: guardsOf, preflight } = front(settings);
   // A query that is not there says the same every time.
@@ -38,10 +40,11 @@ export function httpServer(options: HttpOptions): Server {
   const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    handle(req, res).catch((error: unknown) => fail(req, res, error));
+    const account = accounts.request(req, res);
+    handle(req, res, account).catch((error: unknown) => fail(req, res, account, error));
   });
 
-  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse, account: Account): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
     checkFront(req);
@@ -51,7 +54,7 @@ export function httpServer(options: HttpOptions): Server {
       send(req, res, { status: 204, headers: preflight(methods(path)) });
       return;
     }
-    const { route, known, release } = await admit(req, path, query, req.method ?? "GET");
+    const { route, known, release } = await admit(req, path, query, req.method ?? "GET", account);
     res.once("close", release);
     if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const body = route.body === null ? null : checkBody(route.body, await readObject(req, settings));
@@ -67,66 +70,89 @@ export function httpServer(options: HttpOptions): Server {
   }
 
   /** Who asks for what; throws where they may not. Call `release` when the request is over. */
-  async function admit(req: IncomingMessage, path: string, query: URLSearchParams, method: string) {
+  async function admit(
+    req: IncomingMessage,
+    path: string,
+    query: URLSearchParams,
+    method: string,
+    account: Account,
+  ) {
     refuseSecrets(query);
     const found = find(method, path);
     const { route } = found;
+    account.note({ route: route.path });
     const unknown = {
       req,
       param: paramOf(found),
       query: query === noQuery ? noQueries.get(route) : checkQuery(route.query, query),
     };
     const caller = await gate.admit(route, unknown);
-    const { tenant } = caller;
+    const { tenant, credential } = caller;
     // Whoever needs no credential is nobody's tenant, and its questions cost nothing.
-    const release = route.scope === "anyone" ? () => {} : quotas.enter(tenant);
+    const isAnyone = route.scope === "anyone";
+    if (!isAnyone) account.note({ tenant, credential });
+    const release = isAnyone ? () => {} : quotas.enter(tenant);
     return { route, known: { ...unknown, caller, tenant }, release };
   }
 
-  function fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
+  function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
     // The client has gone, or a stream has begun: there is nobody to tell, or no status left to tell with.
     if (res.headersSent || res.destroyed) {
       res.destroy();
       return;
     }
-    const known = error instanceof RunwireError;
-    if (!known) bug(error, `${req.method} ${split(req).path}`);
-    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const told = toldOf(error, account);
+    account.refused(told);
     send(req, res, { status: told.row.status, body: told, headers: headersOf(told) });
   }
 
   // For the operator; the client is told no more than that there was one.
-  function bug(error: unknown, request: string): void {
-    const stack = error instanceof Error ? error.stack : String(error);
-    report("error", "bug", { code: "KAI-SERVER-BUG-0001", request, stack });
+  function toldOf(error: unknown, { requestId }: Account): RunwireError {
+    if (error instanceof RunwireError) return error;
+    const told = new RunwireError("KAI-SERVER-BUG-0001", requestId);
+    report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
+    return told;
   }
 
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-    else refuse(socket, unreadable(error.code, settings));
+    else {
+      const told = unreadable(error.code, settings);
+      refuse(socket, told, accounts.unreadable(told));
+    }
   });
 
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
-    upgrade(req, socket, head).catch((error: unknown) => {
-      if (!(error instanceof RunwireError)) bug(error, `upgrade ${split(req).path}`);
-      refuse(socket, error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001"));
+    const account = accounts.upgrade(req);
+    upgrade(req, socket, head, account).catch((error: unknown) => {
+      const told = toldOf(error, account);
+      account.refused(told);
+      refuse(socket, told, account.requestId);
     });
   });
 
-  async function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async function upgrade(
+    req: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    account: ReturnType<Accounts["upgrade"]>,
+  ): Promise<void> {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const { route, known, release } = await admit(req, path, query, "GET");
+    const { route, known, release } = await admit(req, path, query, "GET", account);
     socket.once("close", release);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
+    const { requestId, accepted } = account;
     await route.upgrade({
       ...known,
       socket,
       head,
+      requestId,
+      accepted,
       get run() {
         return runOf(known);
       },
@@ -228,12 +254,13 @@ function unreadable(code: string | undefined, { headerBytesMax }: Settings): Run
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(socket: Duplex, error: RunwireError): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
   const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
   );
 }

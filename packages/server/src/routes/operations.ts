@@ -1,15 +1,21 @@
 // For those who run the server: is it alive, does it take requests, what does it speak.
 
-import { dialects } from "@runwire/protocol";
+import { dialects, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import { type Route, route } from "../http/route.js";
 import { json, members } from "../http/shapes.js";
 import type { Rooms } from "../rooms.js";
 import type { Settings } from "../settings.js";
 
+/** Whose admins run the server. */
+const operatorTenant = "operator";
 const status = members({ status: z.string() });
 
-export function operationRoutes(rooms: Rooms, settings: Settings): readonly Route[] {
+export function operationRoutes(
+  rooms: Rooms,
+  settings: Settings,
+  connectionCount: () => number,
+): readonly Route[] {
   const live = (path: string, does: string): Route =>
     route({
       method: "GET",
@@ -35,6 +41,29 @@ export function operationRoutes(rooms: Rooms, settings: Settings): readonly Rout
         const ready = !rooms.connections.leaving;
         const body = { status: ready ? "ready" : "leaving", durability: settings.durability };
         return { status: ready ? 200 : 503, body };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/metrics",
+      does: "what this server does, for Prometheus",
+      scope: "admin",
+      answers: { 200: { does: "metrics of the whole server", content: { "text/plain": z.string() } } },
+      handle: async ({ caller }) => {
+        // They tell of all tenants together, so they are for whoever runs the server.
+        if (caller.credential !== "open" && caller.tenant !== operatorTenant)
+          throw new RunwireError(
+            "KAI-AUTH-SCOPE-0001",
+            `this needs a key of the tenant \`${operatorTenant}\``,
+          );
+        const { metrics, hub, store, connections } = rooms;
+        const text = await metrics.text({
+          ready: !connections.leaving,
+          connections: connectionCount(),
+          hub: hub.levels(),
+          store: store.levels(),
+        });
+        return { status: 200, text: text.trimEnd(), headers: { "Content-Type": metrics.contentType } };
       },
     }),
     route({

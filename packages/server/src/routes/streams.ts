@@ -22,7 +22,7 @@ import type { Rooms } from "../rooms.js";
 import { openStream } from "../stream.js";
 import { parseRuns, streamMany } from "../transports/http-mux.js";
 import { httpStream, isChunked } from "../transports/http-stream.js";
-import { openAt, readableHead } from "../transports/open.js";
+import { followableHead, openAt } from "../transports/open.js";
 import type { Sockets } from "../transports/websocket.js";
 import { wire } from "../wire.js";
 import { runSummary } from "./summary.js";
@@ -108,7 +108,7 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   if (snapshot && framing === "ndjson" && dialect.name === koder.name)
     throw badParam("`snapshot`", "must be 0 on NDJSON of dialect koder");
   const backpressure = query.backpressure ?? dialect.backpressure;
-  const head = await readableHead(rooms, key);
+  const head = await followableHead(rooms, key);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(call, framing, rooms);
@@ -125,6 +125,7 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
       backpressure,
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;
@@ -134,7 +135,8 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
   const { res, query, run: key } = call;
   const { dialect } = query;
   const view = viewOf(query);
-  const head = await readableHead(rooms, key);
+  const head = await followableHead(rooms, key);
+  rooms.metrics.streamBegan("start");
   const { sink, attach } = httpStream(call, "ndjson", rooms);
   attach(
     await openStream(rooms.hub, {
@@ -147,6 +149,7 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
       backpressure: "lossless",
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;
@@ -167,6 +170,7 @@ async function streamList(rooms: Rooms, call: Call<z.output<typeof listQuery>>):
       : undefined;
   // A cursor that is not or no longer kept gets the snapshot too, and is told that it starts anew.
   const kept = after !== undefined && after >= (await rooms.store.oldest(key)) - 1;
+  rooms.metrics.streamBegan(kept ? "resumed" : cursor === undefined ? "snapshot" : "reset");
   const { sink, attach } = httpStream(call, framing, rooms);
   const bytes = wire(feedDialect, framing, isChunked(res));
   if (!kept) {
@@ -189,6 +193,7 @@ async function streamList(rooms: Rooms, call: Call<z.output<typeof listQuery>>):
       backpressure: "lossless",
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;

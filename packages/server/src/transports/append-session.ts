@@ -5,14 +5,16 @@ import type { IncomingMessage } from "node:http";
 import { type Dialect, type Draft, limits, lineSplitter, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
+import { requestIdHeader } from "../http/account.js";
 import { parseLine } from "../http/body.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../ingest.js";
+import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
 
 export async function appendSession(
-  { ingest, store, connections, settings, quotas }: Rooms,
+  { ingest, store, connections, settings, quotas, report }: Rooms,
   { req, res, caller, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
@@ -73,7 +75,10 @@ export async function appendSession(
     }
     await commit([...splitter.push(decoder.decode()), ...splitter.end()]);
   } catch (error) {
-    res.write(`${JSON.stringify(told(error))}\n`);
+    const request_id = String(res.getHeader(requestIdHeader));
+    const known = toldOf(error);
+    if (known === undefined) report("error", "bug", { code: bug, request_id, stack: stackOf(error) });
+    res.write(`${JSON.stringify(known ?? new RunwireError(bug, request_id))}\n`);
   } finally {
     clearInterval(renewing);
     res.end();
@@ -127,8 +132,10 @@ function named(error: unknown, where: string | undefined): unknown {
   return error instanceof RunwireError && where !== undefined ? error.at(where) : error;
 }
 
-function told(error: unknown): unknown {
+const bug = "KAI-SERVER-BUG-0001";
+
+function toldOf(error: unknown): RunwireError | undefined {
   if (error instanceof RunwireError) return error;
   if (error instanceof TypeError) return new RunwireError("KAI-REQUEST-BODY-0001", "it is not valid UTF-8");
-  return new RunwireError("KAI-SERVER-BUG-0001");
+  return undefined;
 }

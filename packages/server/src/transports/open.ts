@@ -10,6 +10,7 @@ import {
 } from "@runwire/protocol";
 import { type Resume, resumeFrom } from "../http/query.js";
 import { type Head, isEnded } from "../log/head.js";
+import type { Beginning } from "../metrics/streams.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
@@ -19,6 +20,15 @@ export async function readableHead({ store }: Rooms, key: RunKey): Promise<Head>
   if (head !== undefined) return head;
   if (await store.isErased(key)) throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
   throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
+}
+
+/** The same for a stream, where a run that is gone is one of the ways to begin. */
+export function followableHead(rooms: Rooms, key: RunKey): Promise<Head> {
+  return readableHead(rooms, key).catch((error: unknown) => {
+    if (error instanceof RunwireError && error.code === "KAI-STREAM-CONN-0002")
+      rooms.metrics.streamBegan("gone");
+    throw error;
+  });
 }
 
 export interface Opening extends Resume {
@@ -38,6 +48,7 @@ export async function openAt(
 ): Promise<Opening> {
   const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
   if (asked.snapshot) {
+    rooms.metrics.streamBegan("snapshot");
     // Of a run that has ended, the last event is left to the stream: every reader hears the end itself.
     const last = isEnded(head) ? 1 : 0;
     const pos = head.views[view].pos - last;
@@ -52,7 +63,14 @@ export async function openAt(
   const resume = await resumeFrom(rooms.store, head, dialect, view, asked.cursor);
   const state = await stateAt(rooms, key, view, dialect, resume.after);
   const first = dialect.open(state, resume.after, () => emptyTranscript(key.run_id));
-  return { ...resume, finished: resume.atEnd && isEnded(head), state, first };
+  const finished = resume.atEnd && isEnded(head);
+  rooms.metrics.streamBegan(finished ? "finished" : beginning(asked.cursor, resume));
+  return { ...resume, finished, state, first };
+}
+
+function beginning(cursor: string | undefined, { after }: Resume): Beginning {
+  if (after > 0) return "resumed";
+  return cursor === undefined || /^0*$/.test(cursor) ? "start" : "reset";
 }
 
 /** An encoder's state is a function of the log: fold it up to where the client begins. */

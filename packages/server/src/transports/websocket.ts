@@ -1,6 +1,7 @@
 // WebSocket: the same streams in text frames. Frames are made once and shared like all bytes, so they are written
 // to the socket directly; the library does the handshake, control frames and the closing.
 
+import type { IncomingMessage } from "node:http";
 import {
   type Close,
   type Dialect,
@@ -11,16 +12,18 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { type WebSocket, WebSocketServer } from "ws";
+import { requestIdHeader } from "../http/account.js";
 import { badParam } from "../http/check.js";
 import { cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
+import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { ManyQuery, RunStreamQuery } from "../routes/streams.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import { wire } from "../wire.js";
 import { parseRuns } from "./http-mux.js";
 import { findMember, type Member, type Mux, type MuxOptions, mux } from "./mux.js";
-import { openAt, readableHead } from "./open.js";
+import { followableHead, openAt } from "./open.js";
 
 const koderProtocol = "koder-agent-stream-v1";
 const messageBytesMax = 64 * 1024;
@@ -41,8 +44,20 @@ export function webSockets(rooms: Rooms): Sockets {
     handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
   });
 
-  const accept = ({ req, socket, head }: Upgrade<unknown>): Promise<WebSocket> =>
-    new Promise((resolve) => server.handleUpgrade(req, socket, head, resolve));
+  // Node gives the handshake no response of its own to put a header on.
+  const requestIds = new WeakMap<IncomingMessage, string>();
+  server.on("headers", (headers, req) => {
+    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
+  });
+
+  const accept = ({ req, socket, head, requestId, accepted }: Upgrade<unknown>): Promise<WebSocket> =>
+    new Promise((resolve) => {
+      requestIds.set(req, requestId);
+      server.handleUpgrade(req, socket, head, (ws) => {
+        accepted();
+        resolve(ws);
+      });
+    });
 
   return {
     async one(upgrade) {
@@ -53,7 +68,7 @@ export function webSockets(rooms: Rooms): Sockets {
       if (snapshot && dialect.name === koder.name)
         throw badParam("`snapshot`", "must be 0 on WebSocket of dialect koder");
       const backpressure = query.backpressure ?? dialect.backpressure;
-      const run = await readableHead(rooms, key);
+      const run = await followableHead(rooms, key);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
         cursor: cursorText(query, req),
         snapshot,
@@ -79,6 +94,7 @@ export function webSockets(rooms: Rooms): Sockets {
           backpressure,
           sink,
           report: rooms.report,
+          metrics: rooms.metrics,
         }),
       );
     },
@@ -161,7 +177,9 @@ async function obey(
     } else if (message.type === "unsubscribe") many.remove(run_id);
     else throw badParam("`type`", "takes subscribe or unsubscribe");
   } catch (error) {
-    const told = error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const known = error instanceof RunwireError;
+    if (!known) rooms.report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
+    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
     ws.send(
       JSON.stringify({ type: "error", run_id: typeof run_id === "string" ? run_id : null, ...told.toJSON() }),
     );

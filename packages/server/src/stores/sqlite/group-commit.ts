@@ -12,7 +12,7 @@ import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
-import type { RunKey } from "../../store.js";
+import type { RunKey, StoreObserver } from "../../store.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
 import { addHot } from "./hot-row.js";
@@ -35,9 +35,12 @@ export interface GroupCommitParts {
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
+  readonly observe?: StoreObserver | undefined;
 }
 
 export interface GroupCommit {
+  /** Appends that wait for the next batch. */
+  readonly waiting: number;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Runs alone, between two batches. */
   exclusively(job: () => Promise<void>): Promise<void>;
@@ -47,6 +50,7 @@ export interface GroupCommit {
 
 interface Waiting {
   readonly tenant: string;
+  readonly sinceMs: number;
   readonly decide: (commit: Commit) => unknown;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -71,7 +75,7 @@ interface Batch {
 const compactPauseMs = 10_000;
 
 export function groupCommit(parts: GroupCommitParts): GroupCommit {
-  const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved } = parts;
+  const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   const jobs: (() => Promise<void>)[] = [];
@@ -100,12 +104,23 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     waiting = [];
     const batch = decideAll(asked);
     const asOf = lastRow + batch.records.length;
+    const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
       step = await write(batch, asOf);
     } catch (error) {
+      observe?.commitFailed(error);
       for (const { of } of batch.decided) of.reject(error);
       return;
+    }
+    // One that stored nothing, like a tick with nothing due, is none.
+    if (batch.records.length > 0 || batch.kept.values().next().done !== true) {
+      observe?.committed({
+        appends: batch.decided.length,
+        events: batch.records.length,
+        waitedMs: beganMs - (asked[0]?.sinceMs ?? beganMs),
+        writeMs: clock.monotonic() - beganMs,
+      });
     }
     for (const head of batch.fresh.values()) {
       heads.set(head.run.tenant, head.run.run_id, head);
@@ -183,7 +198,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
           await writer.write([...list, ...step.writes]);
           return step;
         }
-      } catch {
+      } catch (error) {
+        observe?.compactionFailed(error);
         // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
         compactAfterMs = clock.monotonic() + compactPauseMs;
       }
@@ -193,10 +209,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   return {
+    get waiting() {
+      return waiting.length;
+    },
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
       if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
       return new Promise<T>((resolve, reject) => {
-        waiting.push({ tenant, decide, resolve: resolve as (value: unknown) => void, reject });
+        const sinceMs = clock.monotonic();
+        waiting.push({ tenant, sinceMs, decide, resolve: resolve as (value: unknown) => void, reject });
         work();
       });
     },
