@@ -10,6 +10,7 @@ import { runMap } from "../../run-map.js";
 import type { RunKey, Store } from "../../store.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
+import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
 import { lockFile } from "./lock.js";
@@ -174,6 +175,8 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     snapshotBefore: async (key, view, pos) =>
       headFor(key) === undefined ? undefined : runs.snapshotBefore(key.tenant, key.run_id, view, pos),
 
+    grants: keptGrants(reader, commits.also, clock),
+
     oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
 
     async prune() {
@@ -181,12 +184,12 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       if (now - prunedMs < pruneEveryMs) return;
       prunedMs = now;
       const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
-      const list = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
+      const feeds = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
         const { pos } = views.default;
         if (!isFeedLog(run_id)) return [];
         return [["pruneFeed", tenant, run_id, pos, pos - limits.feedEntriesMax, before]];
       });
-      if (list.length > 0) await writer.write(list);
+      await commits.also([...feeds, ["pruneGrants", clock.now()]]);
     },
 
     renew(key) {
