@@ -41,13 +41,13 @@ export interface Store {
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(key: RunKey, view: View, pos: number): Promise<KeptSnapshot | undefined>;
 
+  /** What credentials were turned into. */
+  readonly grants: Grants;
+
   /** The oldest event that is still kept: 1 for a run, later for a feed that has been pruned. */
   oldest(key: RunKey): Promise<number>;
-  /** Forgets what feeds need not keep. */
+  /** Forgets what feeds need not keep, and grants that are over. */
   prune(): Promise<void>;
-
-  /** What was derived from credentials, so that it outlives a restart. */
-  readonly grants: Grants;
 
   /** Starts a run's lease anew. Leases are counted by the store's own clock. */
   renew(key: RunKey): void;
@@ -60,28 +60,32 @@ export interface Store {
   close(): Promise<void>;
 }
 
-export interface Grants {
-  put(grant: Grant): Promise<void>;
-  get(hash: string): Promise<Grant | undefined>;
-  /** Notes the first use. */
-  use(hash: string, atMs: number): Promise<void>;
-  drop(hash: string): Promise<void>;
-}
-
-/** A stream ticket or a console session. */
+/** A stream ticket or a console's session: derived from a credential, good for less, and kept across restarts. */
 export interface Grant {
-  /** SHA-256 of the secret, hex. */
+  /** SHA-256 of the secret, in hex. The secret itself is kept nowhere. */
   readonly hash: string;
   readonly kind: "ticket" | "session";
   readonly tenant: string;
   readonly scopes: readonly string[];
+  /** What it was made with, as `Caller` names it. */
   readonly credential: string;
-  /** What it is bound to, as JSON. */
+  /** What it is good for, as JSON. */
   readonly resource: unknown;
   readonly madeMs: number;
+  /** When it was first used; null before. */
   readonly usedMs: number | null;
   readonly endsMs: number;
   readonly csrf: string | null;
+}
+
+export interface Grants {
+  /** Resolves once it is durable. */
+  put(grant: Grant): Promise<void>;
+  /** Undefined where there is none, or it is over by the wall clock. */
+  get(hash: string): Promise<Grant | undefined>;
+  /** Stores the first use; later ones change nothing. */
+  use(hash: string, atMs: number): Promise<void>;
+  drop(hash: string): Promise<void>;
 }
 
 export interface RunQuery {

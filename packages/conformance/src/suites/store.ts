@@ -8,6 +8,7 @@
 
 import { describe } from "vitest";
 import { childLaws } from "./store/children.js";
+import { grantLaws } from "./store/grants.js";
 import { keyLaws } from "./store/keys.js";
 import { leaseLaws } from "./store/leases.js";
 import { logLaws } from "./store/log.js";
@@ -28,6 +29,7 @@ export function storeSuite(name: string, open: Open): void {
     producerLaws(open);
     leaseLaws(open);
     keyLaws(open);
+    grantLaws(open);
     tenantLaws(open);
     strangerLaws(open);
   });

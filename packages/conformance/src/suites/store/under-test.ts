@@ -80,9 +80,31 @@ export interface StoreUnderTest {
     view: View,
     pos: number,
   ): Promise<{ readonly pos: number; readonly transcriptText: string } | undefined>;
+  readonly grants: GrantsUnderTest;
+  prune(): Promise<void>;
   renew(key: Key): void;
   due(): Promise<readonly { readonly why: string; readonly key: Key }[]>;
   close(): Promise<void>;
+}
+
+export interface GrantUnderTest {
+  readonly hash: string;
+  readonly kind: "ticket" | "session";
+  readonly tenant: string;
+  readonly scopes: readonly string[];
+  readonly credential: string;
+  readonly resource: unknown;
+  readonly madeMs: number;
+  readonly usedMs: number | null;
+  readonly endsMs: number;
+  readonly csrf: string | null;
+}
+
+export interface GrantsUnderTest {
+  put(grant: GrantUnderTest): Promise<void>;
+  get(hash: string): Promise<GrantUnderTest | undefined>;
+  use(hash: string, atMs: number): Promise<void>;
+  drop(hash: string): Promise<void>;
 }
 
 export interface Claim {

@@ -42,6 +42,8 @@ export interface GroupCommit {
   /** Appends that wait for the next batch. */
   readonly waiting: number;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
+  /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
+  also(list: readonly Write[]): Promise<void>;
   /** Runs alone, between two batches. */
   exclusively(job: () => Promise<void>): Promise<void>;
   /** Takes no more, and resolves when the last batch is written. */
@@ -53,6 +55,12 @@ interface Waiting {
   readonly sinceMs: number;
   readonly decide: (commit: Commit) => unknown;
   resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface OtherRows {
+  readonly list: readonly Write[];
+  resolve(): void;
   reject(error: unknown): void;
 }
 
@@ -78,6 +86,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
+  let others: OtherRows[] = [];
   const jobs: (() => Promise<void>)[] = [];
   let working: Promise<void> | undefined;
   let closed = false;
@@ -87,7 +96,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   function work(): void {
     if (working !== undefined || closed) return;
-    if (waiting.length === 0 && jobs.length === 0 && !compactionIsDue()) return;
+    if (waiting.length === 0 && others.length === 0 && jobs.length === 0 && !compactionIsDue()) return;
     // After the poll phase: everything that arrived in this turn of the loop goes into one transaction.
     working = new Promise((resolve) => {
       setImmediate(async () => {
@@ -101,15 +110,20 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   async function flush(): Promise<void> {
     const asked = waiting;
+    const rows = others;
     waiting = [];
+    others = [];
     const batch = decideAll(asked);
     const asOf = lastRow + batch.records.length;
     const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
-      step = await write(batch, asOf);
+      const list = writesOf(batch, lastRow + 1, asOf);
+      for (const { list: more } of rows) list.push(...more);
+      step = await write(list, batch, asOf);
     } catch (error) {
       observe?.commitFailed(error);
+      for (const { reject } of rows) reject(error);
       for (const { of } of batch.decided) of.reject(error);
       return;
     }
@@ -131,6 +145,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       hot.add(lastRow, heads.get(record.tenant, record.by)?.run.root_id ?? record.by, record);
     }
     step?.done();
+    for (const { resolve } of rows) resolve();
     for (const { of, value } of batch.decided) of.resolve(value);
     for (const head of batch.fresh.values()) moved(head);
   }
@@ -189,8 +204,11 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   /** Writes a batch and, where one is due, a step of compaction with it. A step that fails fails alone. */
-  async function write(batch: Batch, asOf: number): Promise<CompactionStep | undefined> {
-    const list = writesOf(batch, lastRow + 1, asOf);
+  async function write(
+    list: readonly Write[],
+    batch: Batch,
+    asOf: number,
+  ): Promise<CompactionStep | undefined> {
     if (compactionIsDue()) {
       try {
         const step = compact.step((tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log), asOf);
@@ -220,23 +238,27 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         work();
       });
     },
+    also(list) {
+      if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
+      return new Promise((resolve, reject) => {
+        others.push({ list, resolve, reject });
+        work();
+      });
+    },
     exclusively: (job) =>
       new Promise((resolve, reject) => {
         jobs.push(() => job().then(resolve, reject));
         work();
       }),
     async finish() {
-      while (waiting.length > 0 || working !== undefined) await working;
+      while (waiting.length > 0 || others.length > 0 || jobs.length > 0 || working !== undefined)
+        await working;
       closed = true;
     },
   };
 }
 
-function writesOf(
-  { records, created, fresh, kept }: Batch,
-  firstRow: number,
-  asOf: number,
-): readonly Write[] {
+function writesOf({ records, created, fresh, kept }: Batch, firstRow: number, asOf: number): Write[] {
   const list: Write[] = created.map(addRun);
   for (const [i, record] of records.entries()) {
     list.push(addHot(firstRow + i, record));

@@ -4,6 +4,7 @@
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
 //   feed      entries of feeds, which belong to no tree
+//   grants    stream tickets and console sessions, by the hash of their secret
 //
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
 // own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
@@ -90,6 +91,18 @@ CREATE TABLE IF NOT EXISTS tombstones(
   erased_at TEXT NOT NULL,
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS grants(
+  hash TEXT PRIMARY KEY,
+  kind TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  credential TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  made_ms REAL NOT NULL,
+  used_ms REAL,
+  ends_ms REAL NOT NULL, -- Infinity where it does not end by itself
+  csrf TEXT
+) WITHOUT ROWID;
 
 -- The table of the public contract: the full view, core types, over hot rows and segments alike.
 CREATE VIEW IF NOT EXISTS agent_run_events AS
@@ -137,6 +150,11 @@ export const writes = {
   dropSegments: "DELETE FROM segments WHERE tenant = ? AND log = ?",
   dropSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ?",
   addTombstone: "INSERT OR REPLACE INTO tombstones(tenant, run_id, erased_at) VALUES (?,?,?)",
+  putGrant:
+    "INSERT OR REPLACE INTO grants(hash, kind, tenant, scopes, credential, resource, made_ms, used_ms, ends_ms, csrf) VALUES (?,?,?,?,?,?,?,?,?,?)",
+  useGrant: "UPDATE grants SET used_ms = ? WHERE hash = ? AND used_ms IS NULL",
+  dropGrant: "DELETE FROM grants WHERE hash = ?",
+  pruneGrants: "DELETE FROM grants WHERE ends_ms <= ?",
 } as const;
 
 export type Write = readonly [keyof typeof writes, ...(string | number | null | Uint8Array)[]];

@@ -11,6 +11,7 @@ import { runMap } from "../../run-map.js";
 import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
+import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
 import { lockFile } from "./lock.js";
@@ -177,6 +178,8 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     snapshotBefore: async (key, view, pos) =>
       headFor(key) === undefined ? undefined : runs.snapshotBefore(key.tenant, key.run_id, view, pos),
 
+    grants: keptGrants(reader, commits.also, clock),
+
     oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
 
     async prune() {
@@ -184,15 +187,14 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       if (now - prunedMs < pruneEveryMs) return;
       prunedMs = now;
       const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
-      const list = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
+      const feeds = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
         const { pos } = views.default;
         if (!isFeedLog(run_id)) return [];
         return [["pruneFeed", tenant, run_id, pos, pos - limits.feedEntriesMax, before]];
       });
-      if (list.length > 0) await writer.write(list);
+      await commits.also([...feeds, ["pruneGrants", clock.now()]]);
     },
 
-    grants: tmpGrants(),
     renew(key) {
       // Whoever writes a child is there for its ancestors too, and their leases are their children's.
       const root_id = headFor(key)?.run.root_id;
@@ -256,19 +258,6 @@ function prepareFile({ path, durability, clock }: SqliteOptions): void {
   } finally {
     db?.close();
   }
-}
-
-function tmpGrants() {
-  const m = new Map<string, import("../../store.js").Grant>();
-  return {
-    put: async (g: import("../../store.js").Grant) => void m.set(g.hash, g),
-    get: async (h: string) => m.get(h),
-    use: async (h: string, atMs: number) => {
-      const g = m.get(h);
-      if (g) m.set(h, { ...g, usedMs: atMs });
-    },
-    drop: async (h: string) => void m.delete(h),
-  };
 }
 
 function bytesOf(path: string): number {
