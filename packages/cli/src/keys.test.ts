@@ -114,6 +114,11 @@ describe("runwire keys", () => {
     const { status, stderr } = runwire("keys create --tenant acme --scopes read --data .");
     expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("format 1") });
     expect(readFileSync(path, "utf8")).toBe('{"format": 2}');
+    const below = runwire("keys create --tenant acme --scopes read --data keys.json/below");
+    expect(below).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^runwire: .*cannot be changed.*\n$/),
+    });
   });
 
   it("explains itself with an example", () => {

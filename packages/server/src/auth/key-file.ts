@@ -53,7 +53,6 @@ export function changeKeys(
   path: string,
   change: (keys: readonly KeyRecord[]) => readonly KeyRecord[],
 ): readonly KeyRecord[] {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const unlock = lock(path);
   try {
     const before = readKeys(path);
@@ -114,13 +113,18 @@ function isTime(value: unknown): boolean {
 /** SQLite's own lock, as for the data: the system frees it when a command dies, so none is ever stale. */
 function lock(path: string): () => void {
   const lockPath = `${path}.lock`;
-  let held: number | undefined;
   try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // Made here first, so that it gets its owner and mode.
-    held = openSync(lockPath, "a", 0o600);
-    giveToOwner(held, path);
-  } finally {
-    if (held !== undefined) closeSync(held);
+    const file = openSync(lockPath, "a", 0o600);
+    try {
+      giveToOwner(file, path);
+    } finally {
+      closeSync(file);
+    }
+  } catch (cause) {
+    const todo = "do this as the user that runs the server, or give another data folder";
+    throw new Error(`${path} cannot be changed (${(cause as Error).message}); ${todo}`, { cause });
   }
   const db = new DatabaseSync(lockPath, { timeout: lockWaitMs });
   try {

@@ -1,6 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunwireError } from "@runwire/protocol";
@@ -157,6 +167,15 @@ describe("the key file", () => {
     const modeOf = (name: string): number => statSync(name).mode & 0o777;
     expect(modeOf(folder)).toBe(0o700);
     for (const file of readdirSync(folder)) expect([file, modeOf(join(folder, file))]).toEqual([file, 0o600]);
+  });
+
+  // Only root may give files away.
+  it.skipIf(process.getuid?.() !== 0)("stays the server's when root changes it", () => {
+    mkdirSync(folder);
+    chownSync(folder, 4321, 4321);
+    createKey(path, wish, 0);
+    createKey(path, wish, 0);
+    for (const file of readdirSync(folder)) expect(statSync(join(folder, file)).uid).toBe(4321);
   });
 
   it("loses nothing when commands change it at once", async () => {
