@@ -60,7 +60,7 @@ describe.skipIf(!hasGo)("the Go client", () => {
 
   it("is vetted, and passes its own tests over the golden files", { timeout: buildMsMax }, async () => {
     expect(await tool("vet", "./...")).toBe("");
-    expect(await tool("test", "./...")).toMatch(/^ok /m);
+    expect(await tool("test", "-vet=off", "./...")).toMatch(/^ok /m);
   });
 
   it("reads and writes back what TypeScript writes, byte by byte [RW-ENV-2] [RW-ENV-3]", async () => {
