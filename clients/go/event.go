@@ -36,6 +36,8 @@ type Draft struct {
 	// Type and Raw say what has no typed payload here; they count only where Payload is nil.
 	Type string
 	Raw  json.RawMessage
+	// Rest has its other members, such as scope.
+	Rest map[string]json.RawMessage
 }
 
 // EndsRun says whether the run ends with this event. The end of a child ends no parent.
@@ -68,9 +70,7 @@ func Decode(data []byte) (Event, error) {
 	}
 	// An absent child is written as null, which is how it may have been read.
 	delete(in.rest, "child_id")
-	if len(in.rest) > 0 {
-		e.Rest = in.rest
-	}
+	e.Rest = in.left()
 	e.Payload, e.Raw, err = decodePayload(e.Type, e.Raw)
 	if err != nil && !IsUnknownType(err) {
 		return Event{}, err
@@ -88,6 +88,7 @@ func DecodeDraft(data []byte) (Draft, error) {
 	if in.wrong != "" {
 		return Draft{}, malformed("%s", in.wrong)
 	}
+	d.Rest = in.left()
 	if _, d.Raw, err = decodePayload(d.Type, d.Raw); err != nil && !IsUnknownType(err) {
 		return Draft{}, err
 	}
@@ -126,6 +127,7 @@ func (d Draft) Encode() ([]byte, error) {
 	out.put("type", name)
 	out.put("payload", raw)
 	out.optional("child_id", d.ChildID)
+	out.rest(d.Rest)
 	return out.end()
 }
 

@@ -21,7 +21,7 @@ func sseMessages(in io.Reader) (messages []Message, lastID string, err error) {
 	}
 }
 
-const oddStream = "\xEF\xBB\xBF: hello\r\nid: 1\r\ndata: {\"a\":\rdata:1}\n\r\n" +
+const oddStream = "\xEF\xBB\xBF: hello\r\nid: 1\r\ndata: {\"a\":\r\ndata:1}\n\r\n" +
 	"retry: 70\nid: 2\n\n" +
 	"event: snapshot\rdata\rdata: \xe2\x82\xac \r\r" +
 	"event: lost\n\nid: 3\x00\ndata:  two\nnonsense: x\ndata\n\n" +
