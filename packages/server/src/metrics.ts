@@ -33,14 +33,15 @@ export function metrics(version: string): Metrics {
     labelNames: ["version"],
     registers,
   }).set({ version }, 1);
+  const { latencyText, ...requests } = requestMetrics(registry);
   return {
     ...streamMetrics(registry),
     ...commitMetrics(registry),
-    ...requestMetrics(registry),
+    ...requests,
     logLinesDropped: (count) => lines.inc(count),
     async text(now) {
       setLevels(now);
-      return (await registry.metrics()) + (await processRegistry().metrics());
+      return (await registry.metrics()) + latencyText() + (await processRegistry().metrics());
     },
     contentType: registry.contentType,
     close: () => registry.clear(),

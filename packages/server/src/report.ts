@@ -5,21 +5,24 @@ import type { Writable } from "node:stream";
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-export type Report = (level: LogLevel, what: string, facts?: { readonly [fact: string]: unknown }) => void;
+type Facts = { readonly [fact: string]: unknown };
+
+/** Facts may be a function where they cost something: it is only called where somebody hears them. */
+export type Report = (level: LogLevel, what: string, facts?: Facts | (() => Facts)) => void;
 
 /** `write` answers whether the line was taken; the first one that is again tells how many were not. */
 export function reportTo(write: (line: string) => boolean, most: LogLevel, now: () => number): Report {
   const silentFrom = logLevels.indexOf(most) + 1;
   let lost = 0;
 
-  function say(level: LogLevel, what: string, facts?: { readonly [fact: string]: unknown }): boolean {
+  function say(level: LogLevel, what: string, facts?: Facts): boolean {
     return write(`${JSON.stringify({ ts: new Date(now()).toISOString(), level, what, ...facts })}\n`);
   }
 
   return (level, what, facts) => {
     if (logLevels.indexOf(level) >= silentFrom) return;
     if (lost > 0 && say("warn", "log lines dropped", { lines: lost })) lost = 0;
-    if (lost > 0 || !say(level, what, facts)) lost += 1;
+    if (lost > 0 || !say(level, what, typeof facts === "function" ? facts() : facts)) lost += 1;
   };
 }
 

@@ -59,13 +59,11 @@ export function accounts({
     const requestId = idOf(req);
     const beganMs = clock.monotonic();
     const method = req.method ?? "";
-    let noted: Noted = {};
+    const noted: { -readonly [N in keyof Noted]: Noted[N] } = {};
     let code: string | undefined;
     return {
       requestId,
-      note(facts) {
-        noted = { ...noted, ...facts };
-      },
+      note: (facts) => void Object.assign(noted, facts),
       refused(error) {
         code = error.code;
         metrics.refused(error.code);
@@ -73,9 +71,18 @@ export function accounts({
       over(status, bytes, timed) {
         const ms = clock.monotonic() - beganMs;
         metrics.requestAnswered({ route: noted.route, method, status }, timed ? ms : undefined);
-        const { route = null, ...who } = noted;
-        const facts = { request_id: requestId, method, route, status, ms: Math.round(ms * 100) / 100, bytes };
-        report("info", "request", { ...facts, ...(code === undefined ? {} : { code }), ...who });
+        report("info", "request", () => {
+          const { route = null, ...who } = noted;
+          const facts = {
+            request_id: requestId,
+            method,
+            route,
+            status,
+            ms: Math.round(ms * 100) / 100,
+            bytes,
+          };
+          return { ...facts, ...(code === undefined ? {} : { code }), ...who };
+        });
       },
     };
   }
