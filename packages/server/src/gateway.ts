@@ -10,6 +10,7 @@ import { httpServer } from "./http/server.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
 import { reportTo } from "./report.js";
+import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
 import { appendRoutes } from "./routes/append.js";
 import { controlRoutes } from "./routes/control.js";
@@ -55,6 +56,7 @@ export async function startGateway(
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
+  const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
   const rooms: Rooms = {
     clock,
     store,
@@ -62,7 +64,8 @@ export async function startGateway(
     hub: hub(store, bus),
     ingest: ingest(store, folded),
     connections: connections(clock),
-    report: reportTo((line) => process.stderr.write(line), settings.log, clock.now),
+    retention: retention(store, clock, report),
+    report,
   };
   const server = httpServer({
     // The run list's stream is matched before a run of that name.
@@ -99,6 +102,7 @@ export async function startGateway(
     sweeping = sweeping
       .then(() => rooms.ingest.sweep())
       .then(() => store.prune())
+      .then(() => rooms.retention.sweep())
       .catch((error: unknown) => rooms.report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 

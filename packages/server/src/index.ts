@@ -4,6 +4,7 @@ export { type Ingest, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
 export { logLevels } from "./report.js";
+export { retention } from "./retention.js";
 export { defaultSettings, type Settings } from "./settings.js";
 export type { RunKey, Store } from "./store.js";
 export { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";

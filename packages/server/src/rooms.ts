@@ -3,6 +3,7 @@ import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
 import type { Report } from "./report.js";
+import type { Retention } from "./retention.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -14,5 +15,6 @@ export interface Rooms {
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
   readonly connections: Connections;
+  readonly retention: Retention;
   readonly report: Report;
 }

@@ -167,7 +167,7 @@ async function eventsPage(rooms: Rooms, { query, run: key }: Call): Promise<Repl
   const dialect = dialectOf(query, koder.name);
   const view = viewOf(query);
   const limit = limitOf(query, 100, limits.pageEventsMax);
-  const head = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key, view);
   let { after } = await resumeFrom(rooms.store, head, dialect, view, query.get("after") ?? undefined);
   const messages: Message[] = [];
   let state = dialect.first;
@@ -191,7 +191,7 @@ async function eventsPage(rooms: Rooms, { query, run: key }: Call): Promise<Repl
 async function snapshot(rooms: Rooms, { query, run: key }: Call): Promise<Reply> {
   const dialect = dialectOf(query, koder.name);
   const view = viewOf(query);
-  const head = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key, view);
   const at = query.get("at");
   let { pos } = head.views[view];
   if (at !== null) {

@@ -51,7 +51,7 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
   if (snapshot && framing === "ndjson" && dialect.name === koder.name)
     throw badParam("snapshot", "0 on NDJSON of dialect koder");
   const backpressure = backpressureOf(query, dialect);
-  const head = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key, view);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
@@ -76,7 +76,7 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
 async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<undefined> {
   const dialect = dialectOf(query, koder.name);
   const view = viewOf(query);
-  const head = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key, view);
   const { sink, attach } = httpStream(res, "ndjson", rooms.clock, rooms.connections);
   attach(
     await openStream(rooms.hub, {

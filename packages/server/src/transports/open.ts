@@ -13,10 +13,16 @@ import { type Head, isEnded } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
-/** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased. */
-export async function readableHead({ store }: Rooms, key: RunKey): Promise<Head> {
+/** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased, or lost this view. */
+export async function readableHead({ store }: Rooms, key: RunKey, view: View = "default"): Promise<Head> {
   const head = await store.head(key);
-  if (head !== undefined) return head;
+  if (head !== undefined) {
+    if (view === "full" && head.fullGone) {
+      const detail = `the full view of ${key.run_id} is no longer kept; its default view is`;
+      throw new RunwireError("KAI-STREAM-CONN-0002", detail);
+    }
+    return head;
+  }
   if (await store.isErased(key)) throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
   throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
 }

@@ -62,7 +62,7 @@ export function webSockets(rooms: Rooms): Sockets {
       if (snapshot && dialect.name === koder.name)
         throw badParam("snapshot", "0 on WebSocket of dialect koder");
       const backpressure = backpressureOf(query, dialect);
-      const run = await readableHead(rooms, key);
+      const run = await readableHead(rooms, key, view);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
         cursor: cursorText(query, req),
         snapshot,
