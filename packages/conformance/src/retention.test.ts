@@ -85,7 +85,8 @@ describe("retention", { timeout: lawMsMax }, () => {
     const step = fc.oneof(
       fc.record({ pass: fc.nat(20 * dayMs) }),
       fc.record({ jump: fc.integer({ min: -10 * yearMs, max: 10 * yearMs }) }),
-      fc.constantFrom("reopen" as const, "end" as const, "end" as const, "sweep" as const),
+      fc.record({ closed: fc.integer({ min: -10 * yearMs, max: 10 * yearMs }) }),
+      fc.constantFrom("end" as const, "end" as const, "sweep" as const),
     );
     return fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) =>
@@ -104,9 +105,9 @@ describe("retention", { timeout: lawMsMax }, () => {
           for (const taken of steps) {
             if (taken === "end") runs.push({ key: await tree(trial, "done"), endedMs: passedMs, restarts });
             else if (taken === "sweep") await expectYoungKept();
-            else if (taken === "reopen") {
+            else if ("closed" in taken) {
               restarts += 1;
-              await trial.reopen();
+              await trial.reopen(() => trial.clock.jump(taken.closed));
             } else if ("jump" in taken) trial.clock.jump(taken.jump);
             else {
               passedMs += taken.pass;
@@ -136,8 +137,7 @@ describe("retention", { timeout: lawMsMax }, () => {
       await retainedOn(trial).retained.sweep();
       await trial.reopen();
       await retainedOn(trial).retained.sweep();
-      trial.clock.jump(10 * yearMs);
-      await trial.reopen();
+      await trial.reopen(() => trial.clock.jump(10 * yearMs));
       await retainedOn(trial).retained.sweep();
       expect(await trial.store.isErased(key)).toBe(false);
       trial.clock.jump(-20 * yearMs);
