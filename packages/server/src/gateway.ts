@@ -17,6 +17,7 @@ import { ingest } from "./ingest.js";
 import { metrics } from "./metrics.js";
 import { quotas } from "./quotas.js";
 import { linesTo, reportTo } from "./report.js";
+import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
@@ -80,6 +81,7 @@ export async function startGateway(
     hub: hub(store, bus),
     ingest: ingest(store, folded),
     connections: connections(clock, entrance.isOver),
+    retention: retention(store, clock, report),
     quotas: quotas(quotasOf(settings), clock),
     settings,
     report,

@@ -10,6 +10,7 @@ export { type Ingest, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
 export { logLevels } from "./report.js";
+export { retention } from "./retention.js";
 export { authModes, checkSettings, defaultSettings, type Settings, tenantRates } from "./settings.js";
 export type { RunKey, Store } from "./store.js";
 export { type DatabaseFacts, inspectDatabase, isLocked } from "./stores/sqlite/inspect.js";

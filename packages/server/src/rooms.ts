@@ -5,6 +5,7 @@ import type { Ingest } from "./ingest.js";
 import type { Metrics } from "./metrics.js";
 import type { Quotas } from "./quotas.js";
 import type { Report } from "./report.js";
+import type { Retention } from "./retention.js";
 import type { Settings } from "./settings.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
@@ -17,6 +18,7 @@ export interface Rooms {
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
   readonly connections: Connections;
+  readonly retention: Retention;
   readonly quotas: Quotas;
   readonly settings: Settings;
   readonly report: Report;

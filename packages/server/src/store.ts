@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { StoredEvent, View } from "@runwire/protocol";
+import type { RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
 
@@ -36,6 +36,20 @@ export interface Store {
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
   eraseTree(root: RunKey): Promise<void>;
+  /** Many at once, for the price of one. */
+  eraseTrees(roots: readonly RunKey[]): Promise<void>;
+  /** Removes the full view of trees that have ended; the default view still answers. */
+  dropFullViews(roots: readonly RunKey[]): Promise<void>;
+  /** Is told of the runs that were erased, before that is answered: what else belonged to them goes here. */
+  onErased(forget: (runs: readonly RunKey[]) => Promise<void>): void;
+
+  /** Trees that have ended, the oldest first. Ages are counted by the store's own clock, which no jump makes run. */
+  endedTrees(tenant: string, query: TreeQuery): Promise<TreePage>;
+  /** Tenants that have runs, in order, after a name. */
+  tenants(after: string, limit: number): Promise<readonly string[]>;
+  /** What was set for a tenant; undefined where nothing was. */
+  tenantSettings(tenant: string): Promise<TenantSettings | undefined>;
+  setTenantSettings(tenant: string, settings: TenantSettings): Promise<void>;
 
   /** Transcripts kept so that a fold need not begin at the first event. */
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
@@ -58,6 +72,52 @@ export interface Store {
   onMoved(heard: (log: RunKey) => void): void;
   levels(): StoreLevels;
   close(): Promise<void>;
+}
+
+/** What may be set for one tenant. */
+export interface TenantSettings {
+  readonly retention: RetentionDays;
+}
+
+/** How long after its root's end a tree is kept, by how that ended; null for ever. */
+export interface RetentionDays {
+  readonly done_days: number | null;
+  readonly aborted_days: number | null;
+  readonly error_days: number | null;
+  /** The same for its full view alone. */
+  readonly full_days: number | null;
+}
+
+export interface TreeQuery {
+  readonly state: Extract<RunState, "done" | "aborted" | "error">;
+  /** How long ago its root has ended, at least, and less than. */
+  readonly ageMsMin: number;
+  readonly ageMsMax?: number;
+  /** Only those that still have their full view; sizes are that view's. */
+  readonly full: boolean;
+  readonly limit: number;
+  /** The `next` of the page before. */
+  readonly cursor?: TreeCursor;
+}
+
+export interface TreeCursor {
+  readonly endedMs: number;
+  readonly run_id: string;
+}
+
+export interface TreePage {
+  readonly trees: readonly EndedTree[];
+  readonly next: TreeCursor | null;
+}
+
+export interface EndedTree {
+  readonly tenant: string;
+  readonly run_id: string;
+  readonly state: TreeQuery["state"];
+  readonly ended_at: string;
+  readonly runs: number;
+  /** About what it takes in the store. */
+  readonly bytes: number;
 }
 
 /** A stream ticket or a console's session: derived from a credential, good for less, and kept across restarts. */

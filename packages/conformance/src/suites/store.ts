@@ -8,6 +8,7 @@
 
 import { describe } from "vitest";
 import { childLaws } from "./store/children.js";
+import { erasingLaws } from "./store/erasing.js";
 import { grantLaws } from "./store/grants.js";
 import { keyLaws } from "./store/keys.js";
 import { leaseLaws } from "./store/leases.js";
@@ -31,6 +32,7 @@ export function storeSuite(name: string, open: Open): void {
     keyLaws(open);
     grantLaws(open);
     tenantLaws(open);
+    erasingLaws(open);
     strangerLaws(open);
   });
 }

@@ -94,6 +94,8 @@ export interface Head {
   readonly plan_id: string | null;
   readonly steps: number;
   readonly usage: { readonly [member: string]: number };
+  /** Whether its full view was given a shorter life, which is over. */
+  readonly fullGone: boolean;
 }
 
 export function firstHead(run: RunRecord): Head {
@@ -116,6 +118,7 @@ export function firstHead(run: RunRecord): Head {
     plan_id: null,
     steps: 0,
     usage: {},
+    fullGone: false,
   };
 }
 

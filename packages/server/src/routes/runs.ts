@@ -231,7 +231,7 @@ async function eventsPage(
 ): Promise<Reply> {
   const { dialect, limit } = query;
   const view = viewOf(query);
-  const head = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key, view);
   let { after } = await resumeFrom(rooms.store, head, dialect, view, query.after);
   const messages: Message[] = [];
   let state = dialect.first;
@@ -258,7 +258,7 @@ async function snapshot(
 ): Promise<Reply> {
   const { dialect, at } = query;
   const view = viewOf(query);
-  const head = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key, view);
   let { pos } = head.views[view];
   if (at !== undefined && Number(at) < head.views[view][dialect.cursor])
     pos = (await resumeFrom(rooms.store, head, dialect, view, at)).after;

@@ -108,7 +108,7 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   if (snapshot && framing === "ndjson" && dialect.name === koder.name)
     throw badParam("`snapshot`", "must be 0 on NDJSON of dialect koder");
   const backpressure = query.backpressure ?? dialect.backpressure;
-  const head = await followableHead(rooms, key);
+  const head = await followableHead(rooms, key, view);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(call, framing, rooms);
@@ -135,7 +135,7 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
   const { res, query, run: key } = call;
   const { dialect } = query;
   const view = viewOf(query);
-  const head = await followableHead(rooms, key);
+  const head = await followableHead(rooms, key, view);
   rooms.metrics.streamBegan("start");
   const { sink, attach } = httpStream(call, "ndjson", rooms);
   attach(

@@ -68,7 +68,7 @@ export function webSockets(rooms: Rooms): Sockets {
       if (snapshot && dialect.name === koder.name)
         throw badParam("`snapshot`", "must be 0 on WebSocket of dialect koder");
       const backpressure = query.backpressure ?? dialect.backpressure;
-      const run = await followableHead(rooms, key);
+      const run = await followableHead(rooms, key, view);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
         cursor: cursorText(query, req),
         snapshot,

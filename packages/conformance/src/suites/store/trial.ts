@@ -35,7 +35,7 @@ export interface Trial {
   readonly store: StoreUnderTest;
   readonly ingest: IngestUnderTest;
   /** Closes without a last tick and opens again, as a restart would. */
-  reopen(): Promise<void>;
+  reopen(meanwhile?: () => void): Promise<void>;
 }
 
 /** Runs a law on a fresh store and leaves nothing behind. */
@@ -61,8 +61,9 @@ export async function onTrial(
       get ingest() {
         return opened.ingest;
       },
-      async reopen() {
+      async reopen(meanwhile = () => {}) {
         await close();
+        meanwhile();
         opened = open(folder, clock, options);
       },
     });

@@ -45,6 +45,8 @@ export interface HeadUnderTest {
   /** Deltas that the full log holds and the default log does not yet. */
   readonly groups: readonly Pending[];
   readonly producers: { readonly [id: string]: { readonly epoch: number; readonly seq: number } };
+  /** Whether its full view has been dropped. */
+  readonly fullGone: boolean;
 }
 
 export interface Pending {
@@ -74,6 +76,9 @@ export interface StoreUnderTest {
   listRuns(tenant: string, query: { readonly limit: number }): Promise<{ heads: readonly HeadUnderTest[] }>;
   tree(key: Key): Promise<readonly RunUnderTest[]>;
   eraseTree(root: Key): Promise<void>;
+  eraseTrees(roots: readonly Key[]): Promise<void>;
+  dropFullViews(roots: readonly Key[]): Promise<void>;
+  onErased(forget: (runs: readonly Key[]) => Promise<void>): void;
   keepSnapshot(key: Key, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(
     key: Key,

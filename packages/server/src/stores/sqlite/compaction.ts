@@ -4,6 +4,7 @@
 
 import { type Head, isEnded } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
+import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
 import type { Write } from "./schema.js";
 import type { SegmentReader } from "./segment-reader.js";
@@ -29,17 +30,20 @@ export type HeadOf = (tenant: string, log: string) => Head | undefined;
 
 export interface Compaction {
   isDue(): boolean;
-  /** What the next step writes, given the heads as the commit it belongs to leaves them. */
-  step(headOf: HeadOf, asOf: number): CompactionStep | undefined;
+  /**
+   * What the next step writes, given the heads as the commit it belongs to leaves them: a step of what is due, or of
+   * a tree that is named.
+   */
+  step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined;
 }
 
 export function compaction(parts: CompactionParts): Compaction {
   const { hot, segments, heads, hotRowsMax, hotBytesMax } = parts;
   const isDue = (): boolean => hot.rows > hotRowsMax || hot.bytes > hotBytesMax;
 
-  function step(headOf: HeadOf, asOf: number): CompactionStep | undefined {
-    if (!isDue()) return undefined;
-    const oldest = hot.oldest(stepBytes);
+  function step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined {
+    if (of === undefined && !isDue()) return undefined;
+    const oldest = hot.oldest(stepBytes, of);
     if (oldest === undefined) return undefined;
     const { tenant } = oldest;
     const writes: Write[] = [["dropHot", JSON.stringify(oldest.rows.map(({ row }) => row))]];

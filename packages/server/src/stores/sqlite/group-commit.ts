@@ -13,6 +13,7 @@ import { type Head, isEnded, type RunRecord } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey, StoreObserver } from "../../store.js";
+import type { AgeClock } from "./age-clock.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
 import { addHot } from "./hot-row.js";
@@ -22,6 +23,7 @@ import type { Writer } from "./writer.js";
 
 export interface GroupCommitParts {
   readonly clock: Clock;
+  readonly age: AgeClock;
   readonly ids: IdSource;
   readonly heads: RunMap<Head>;
   readonly hot: Hot;
@@ -44,8 +46,8 @@ export interface GroupCommit {
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
   also(list: readonly Write[]): Promise<void>;
-  /** Runs alone, between two batches. */
-  exclusively(job: () => Promise<void>): Promise<void>;
+  /** Runs alone, between two batches, and is told the last hot row that was given out. */
+  exclusively(job: (asOf: number) => Promise<void>): Promise<void>;
   /** Takes no more, and resolves when the last batch is written. */
   finish(): Promise<void>;
 }
@@ -83,7 +85,7 @@ interface Batch {
 const compactPauseMs = 10_000;
 
 export function groupCommit(parts: GroupCommitParts): GroupCommit {
-  const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
+  const { clock, age, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   let others: OtherRows[] = [];
@@ -118,7 +120,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
-      const list = writesOf(batch, lastRow + 1, asOf);
+      const list = writesOf(batch, lastRow + 1, asOf, age.now());
       for (const { list: more } of rows) list.push(...more);
       step = await write(list, batch, asOf);
     } catch (error) {
@@ -247,7 +249,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     },
     exclusively: (job) =>
       new Promise((resolve, reject) => {
-        jobs.push(() => job().then(resolve, reject));
+        jobs.push(() => job(lastRow).then(resolve, reject));
         work();
       }),
     async finish() {
@@ -258,7 +260,12 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   };
 }
 
-function writesOf({ records, created, fresh, kept }: Batch, firstRow: number, asOf: number): Write[] {
+function writesOf(
+  { records, created, fresh, kept }: Batch,
+  firstRow: number,
+  asOf: number,
+  ageMs: number,
+): Write[] {
   const list: Write[] = created.map(addRun);
   for (const [i, record] of records.entries()) {
     list.push(addHot(firstRow + i, record));
@@ -268,7 +275,7 @@ function writesOf({ records, created, fresh, kept }: Batch, firstRow: number, as
     const head = fresh.get(tenant, run_id);
     if (head === undefined) continue;
     list.push(["keepHead", tenant, run_id, asOf, JSON.stringify(head)]);
-    if (isEnded(head)) list.push(["endRun", head.state, tenant, run_id]);
+    if (isEnded(head)) list.push(["endRun", head.state, ageMs, tenant, run_id]);
   }
   return list;
 }

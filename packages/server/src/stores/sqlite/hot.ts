@@ -4,6 +4,7 @@
 import type { StoredEvent, View } from "@runwire/protocol";
 import { eventAt, isFeed, type Record } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
+import type { RunKey } from "../../store.js";
 
 /** Events of one log and view from a position on, without a gap. */
 interface HotLog {
@@ -39,11 +40,12 @@ export interface Hot {
   /** Hot events of a log, oldest first; empty where it has none. */
   events(tenant: string, log: string, view: View): readonly StoredEvent[];
   hasLog(tenant: string, log: string): boolean;
-  /** The tree whose rows have waited longest: its oldest rows up to a size. */
-  oldest(bytesMax: number): OldestRows | undefined;
+  /** The oldest rows, up to a size, of the tree whose rows have waited longest, or of this one. */
+  oldest(bytesMax: number, of?: RunKey): OldestRows | undefined;
   /** Forgets a tree's oldest rows, which are stored elsewhere now. */
   drop(rows: OldestRows): void;
   rowsOf(tenant: string, root: string): readonly number[];
+  bytesOf(tenant: string, root: string): number;
   dropTree(tenant: string, root: string): void;
 }
 
@@ -118,8 +120,8 @@ export function hotIndex(): Hot {
     },
     events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
     hasLog: (tenant, log) => logs.has(tenant, log),
-    oldest(bytesMax) {
-      const [first] = queue;
+    oldest(bytesMax, of) {
+      const first = of === undefined ? queue.values().next().value : trees.get(of.tenant, of.run_id);
       if (first === undefined) return undefined;
       const { tenant, root, rows: tree } = first;
       let size = 0;
@@ -147,6 +149,7 @@ export function hotIndex(): Hot {
       forget(tenant, dropped);
     },
     rowsOf: (tenant, root) => trees.get(tenant, root)?.rows.map(({ row }) => row) ?? [],
+    bytesOf: (tenant, root) => trees.get(tenant, root)?.rows.reduce((sum, row) => sum + row.bytes, 0) ?? 0,
     dropTree(tenant, root) {
       const tree = trees.get(tenant, root);
       if (tree === undefined) return;

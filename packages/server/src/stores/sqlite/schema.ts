@@ -4,6 +4,7 @@
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
 //   feed      entries of feeds, which belong to no tree
+//   tenants   what was set for a tenant
 //   grants    stream tickets and console sessions, by the hash of their secret
 //
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
@@ -22,12 +23,18 @@ CREATE TABLE IF NOT EXISTS runs(
   agent TEXT,
   made_under TEXT,       -- the key of the request that made it
   state TEXT,            -- set when the run has ended
+  ended_ms REAL,         -- and when, by the age clock
+  full_gone INTEGER NOT NULL DEFAULT 0,
   record TEXT NOT NULL,
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_roots ON runs(tenant, run_id) WHERE parent_id IS NULL;
 CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
 CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_ended ON runs(tenant, state, ended_ms, run_id)
+  WHERE parent_id IS NULL AND state IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_ended_full ON runs(tenant, state, ended_ms, run_id)
+  WHERE parent_id IS NULL AND state IS NOT NULL AND full_gone = 0;
 CREATE INDEX IF NOT EXISTS runs_live ON runs(tenant, run_id) WHERE state IS NULL;
 CREATE TABLE IF NOT EXISTS heads(
   tenant TEXT NOT NULL,
@@ -91,6 +98,7 @@ CREATE TABLE IF NOT EXISTS tombstones(
   erased_at TEXT NOT NULL,
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tenants(tenant TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS grants(
   hash TEXT PRIMARY KEY,
   kind TEXT NOT NULL,
@@ -129,7 +137,7 @@ FROM placed JOIN core ON core.type = placed.type;
 export const writes = {
   addRun:
     "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, made_under, record) VALUES (?,?,?,?,?,?,?,?)",
-  endRun: "UPDATE runs SET state = ? WHERE tenant = ? AND run_id = ?",
+  endRun: "UPDATE runs SET state = ?, ended_ms = ? WHERE tenant = ? AND run_id = ?",
   addHot:
     "INSERT INTO hot(row, id, ts, type, tenant, by_run, payload, scope, places, covers, producer, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
   dropHot: "DELETE FROM hot WHERE row IN (SELECT value FROM json_each(?))",
@@ -142,14 +150,19 @@ export const writes = {
   blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE tenant = ? AND by_run = ?",
   // The last entry stays, whatever its age: its number is the feed's.
   pruneFeed: "DELETE FROM feed WHERE tenant = ? AND log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
-  // A run that was erased while its transcript was folded keeps none.
+  // A run that was erased, or lost the view, while its transcript was folded keeps none.
   keepSnapshot:
-    "INSERT OR REPLACE INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?, ?, ? FROM runs WHERE tenant = ? AND run_id = ?",
+    "INSERT OR REPLACE INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?1, ?2, ?3 FROM runs WHERE tenant = ?4 AND run_id = ?5 AND (full_gone = 0 OR ?1 <> 'full')",
+  dropFull: "UPDATE runs SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
+  dropFullSegments: "DELETE FROM segments WHERE tenant = ? AND log = ? AND view = 'full'",
+  dropFullSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ? AND view = 'full'",
   dropRun: "DELETE FROM runs WHERE tenant = ? AND run_id = ?",
   dropHead: "DELETE FROM heads WHERE tenant = ? AND log = ?",
   dropSegments: "DELETE FROM segments WHERE tenant = ? AND log = ?",
   dropSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ?",
   addTombstone: "INSERT OR REPLACE INTO tombstones(tenant, run_id, erased_at) VALUES (?,?,?)",
+  setTenant: "INSERT OR REPLACE INTO tenants(tenant, settings) VALUES (?,?)",
+  setMeta: "INSERT OR REPLACE INTO meta(name, value) VALUES (?,?)",
   putGrant:
     "INSERT OR REPLACE INTO grants(hash, kind, tenant, scopes, credential, resource, made_ms, used_ms, ends_ms, csrf) VALUES (?,?,?,?,?,?,?,?,?,?)",
   useGrant: "UPDATE grants SET used_ms = ? WHERE hash = ? AND used_ms IS NULL",

@@ -9,8 +9,11 @@ import { type Head, isEnded } from "../../log/head.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
+import { ageClock } from "./age-clock.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
+import { endedTrees } from "./ended.js";
+import { eraser } from "./erase.js";
 import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
@@ -35,6 +38,8 @@ export interface SqliteOptions {
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
 const cutEvents = 512;
 const pruneEveryMs = 10 * 60 * 1000;
+/** The age clock, of which a crash may lose this much. */
+const saveEveryMs = 60 * 1000;
 
 export function sqliteStore(options: SqliteOptions): Store {
   const { path } = options;
@@ -66,20 +71,25 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   for (const head of heads.values()) watched.see(head);
   const writer = writerThread(path, durability);
   let heard: (log: RunKey) => void = () => {};
+  let erased: (runs: readonly RunKey[]) => Promise<void> = async () => {};
+  const age = ageClock(clock, metaValue(reader, "age"));
+  const ended = endedTrees(reader, hot, age);
+  const compact = compaction({
+    hot,
+    segments,
+    heads,
+    hotRowsMax: options.hotRowsMax ?? 50_000,
+    hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
+  });
   const commits = groupCommit({
     clock,
+    age,
     ids,
     heads,
     hot,
     watch: watched,
     writer,
-    compact: compaction({
-      hot,
-      segments,
-      heads,
-      hotRowsMax: options.hotRowsMax ?? 50_000,
-      hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
-    }),
+    compact,
     headOf,
     isErased: runs.isErased,
     createdUnder: runs.createdUnder,
@@ -87,7 +97,21 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     observe: options.observe,
     moved: ({ run }) => heard({ tenant: run.tenant, run_id: run.run_id }),
   });
+  const erasing = eraser({
+    clock,
+    commits,
+    runs,
+    hot,
+    heads,
+    headOf,
+    watch: watched,
+    writer,
+    compact,
+    moved: (log) => heard(log),
+    erased: (gone) => erased(gone),
+  });
   let prunedMs = clock.monotonic();
+  let savedMs = prunedMs;
 
   const headFor = ({ tenant, run_id }: RunKey): Head | undefined => headOf(tenant, run_id);
 
@@ -142,34 +166,17 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       return head === undefined ? [] : runs.tree(key.tenant, head.run.root_id);
     },
 
-    eraseTree: (root) =>
-      commits.exclusively(async () => {
-        // Another tenant's run, and one that is not there, has nothing to erase.
-        if (headFor(root) === undefined) return;
-        const { tenant } = root;
-        const members = runs.tree(tenant, root.run_id);
-        const erasedAt = new Date(clock.now()).toISOString();
-        const rows = hot.rowsOf(tenant, root.run_id);
-        await writer.write([
-          ["dropHot", JSON.stringify(rows)],
-          ...members.flatMap(({ run_id }): Write[] => [
-            ["dropRun", tenant, run_id],
-            ["dropHead", tenant, run_id],
-            ["dropSegments", tenant, run_id],
-            ["dropSnapshots", tenant, run_id],
-            ["blankFeedOf", tenant, run_id],
-            ["addTombstone", tenant, run_id, erasedAt],
-          ]),
-        ]);
-        // What was erased must not wait in the write-ahead log either.
-        await writer.truncate();
-        hot.dropTree(tenant, root.run_id);
-        for (const { run_id } of members) {
-          heads.delete(tenant, run_id);
-          watched.forget(tenant, run_id);
-          heard({ tenant, run_id });
-        }
-      }),
+    eraseTree: (root) => erasing.eraseTrees([root]),
+    eraseTrees: erasing.eraseTrees,
+    dropFullViews: erasing.dropFullViews,
+    onErased(forget) {
+      erased = forget;
+    },
+
+    endedTrees: async (tenant, query) => ended.trees(tenant, query),
+    tenants: async (after, limit) => ended.tenants(after, limit),
+    tenantSettings: async (tenant) => ended.settings(tenant),
+    setTenantSettings: (tenant, settings) => commits.also([["setTenant", tenant, JSON.stringify(settings)]]),
 
     async keepSnapshot(key, view, pos, transcriptText) {
       if (headFor(key) !== undefined)
@@ -184,6 +191,10 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async prune() {
       const now = clock.monotonic();
+      if (now - savedMs >= saveEveryMs) {
+        savedMs = now;
+        await commits.also([age.save()]);
+      }
       if (now - prunedMs < pruneEveryMs) return;
       prunedMs = now;
       const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
@@ -221,6 +232,8 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async close() {
       await commits.finish();
+      // On a full disk some age is lost: what is kept is kept a little longer.
+      await writer.write([age.save()]).catch(() => {});
       await writer.close();
       reader.close();
       unlock();
@@ -262,6 +275,11 @@ function prepareFile({ path, durability, clock }: SqliteOptions): void {
 
 function bytesOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+function metaValue(reader: DatabaseSyncInstance, name: string): string | undefined {
+  const row = reader.prepare("SELECT value FROM meta WHERE name = ?").get(name);
+  return (row as { value: string } | undefined)?.value;
 }
 
 function cut(
