@@ -3,6 +3,8 @@
 import { mkdirSync } from "node:fs";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
+import { countedBlobs } from "./blobs/counted.js";
+import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
@@ -12,6 +14,7 @@ import { ingest } from "./ingest.js";
 import { reportTo } from "./report.js";
 import type { Rooms } from "./rooms.js";
 import { appendRoutes } from "./routes/append.js";
+import { blobRoutes } from "./routes/blobs.js";
 import { controlRoutes } from "./routes/control.js";
 import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
@@ -55,12 +58,15 @@ export async function startGateway(
   const bus = memoryBus();
   store.onMoved(({ log }) => bus.publish(log));
   const folded = transcripts(store);
+  const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
+  store.onUnreferred(blobs.drop);
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
     hub: hub(store, bus),
-    ingest: ingest(store, folded),
+    blobs,
+    ingest: ingest(store, folded, { blobs }),
     connections: connections(clock),
     report: reportTo((line) => process.stderr.write(line), settings.log, clock.now),
   };
@@ -71,6 +77,7 @@ export async function startGateway(
       ...runRoutes(rooms),
       ...appendRoutes(rooms),
       ...controlRoutes(rooms),
+      ...blobRoutes(rooms),
       ...operationRoutes(rooms, settings),
     ],
     sockets: webSockets(rooms),
@@ -102,6 +109,11 @@ export async function startGateway(
       .catch((error: unknown) => rooms.report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 
+  // Beside the first requests: what is removed is what nobody refers to or holds.
+  const cleaning = blobs
+    .clean()
+    .catch((error: unknown) => rooms.report("warn", "cleaning failed", { error: String(error) }));
+
   const { port: bound } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
@@ -120,6 +132,8 @@ export async function startGateway(
       await sweeping;
       rooms.ingest.close();
       rooms.connections.close();
+      blobs.close();
+      await cleaning;
       await store.close();
     },
   };

@@ -1,6 +1,8 @@
+export { type CountedBlobs, countedBlobs } from "./blobs/counted.js";
+export { type FolderOptions, folderBlobs } from "./blobs/folder.js";
 export { type Clock, systemClock } from "./clock.js";
 export { type Gateway, startGateway } from "./gateway.js";
-export { type Ingest, ingest } from "./ingest.js";
+export { type Ingest, type IngestOptions, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
 export { logLevels } from "./report.js";

@@ -4,6 +4,7 @@
 import type { StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
+import type { BlobRef } from "./log/record.js";
 
 /** A run, or a feed, of a tenant. Nothing is ever looked up without the tenant. */
 export interface RunKey {
@@ -37,6 +38,9 @@ export interface Store {
   /** Removes the tree's logs for good and leaves tombstones. */
   eraseTree(root: RunKey): Promise<void>;
 
+  /** A blob that a run of this tenant refers to; undefined where none does. */
+  blob(tenant: string, ref: string): Promise<BlobRef | undefined>;
+
   /** Transcripts kept so that a fold need not begin at the first event. */
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(key: RunKey, view: View, pos: number): Promise<KeptSnapshot | undefined>;
@@ -53,6 +57,8 @@ export interface Store {
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
   onMoved(heard: (moved: Moved) => void): void;
+  /** Hears of blobs that an erased tree no longer refers to; the erasing waits for it. */
+  onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Facts, type RunState, RunwireError } from "@runwire/protocol";
+import { type Draft, type Facts, type RunState, RunwireError } from "@runwire/protocol";
 import { readObject } from "../http/body.js";
 import {
   booleanMember,
@@ -16,7 +16,7 @@ import {
 } from "../http/members.js";
 import type { Call, Reply, Route } from "../http/route.js";
 import type { Commit } from "../log/commit.js";
-import { type Head, isEnded, type Request } from "../log/head.js";
+import { answerOf, type Head, isEnded, type Request } from "../log/head.js";
 import { forbidden, headIn, move } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 
@@ -124,7 +124,7 @@ async function answerApproval(rooms: Rooms, call: Call): Promise<Reply> {
   if (decision === undefined) throw wrong("`decision` is needed: once, session, always or deny");
   const reason = stringMember(body, "reason") ?? null;
   const input = objectMember(body, "input");
-  return answer(rooms, call, "approval", JSON.stringify([decision, input ?? null]), (approval_id) => ({
+  return answer(rooms, call, "approval", (approval_id) => ({
     type: "approval.resolved",
     payload: {
       approval_id,
@@ -141,7 +141,7 @@ async function answerClarification(rooms: Rooms, call: Call): Promise<Reply> {
   onlyMembers(body, ["answer"]);
   const { answer: given } = body;
   if (given == null) throw wrong("`answer` is needed");
-  return answer(rooms, call, "clarify", JSON.stringify(given), (clarify_id) => ({
+  return answer(rooms, call, "clarify", (clarify_id) => ({
     type: "clarify.resolved",
     payload: { clarify_id, answer: given, outcome: "answered" },
   }));
@@ -152,8 +152,7 @@ async function answer(
   rooms: Rooms,
   call: Call,
   kind: Request["kind"],
-  text: string,
-  draft: (id: string) => { type: "approval.resolved" | "clarify.resolved"; payload: Facts },
+  draftOf: (id: string) => { type: "approval.resolved" | "clarify.resolved"; payload: Facts },
 ): Promise<Reply> {
   const { run_id } = call.run;
   const id = call.param("request");
@@ -165,11 +164,12 @@ async function answer(
     if (request.status === "closed" || (request.status === "pending" && late)) {
       throw new RunwireError("KAI-RUN-REQUEST-0003", id);
     }
+    const draft = draftOf(id) as Draft;
     if (request.status === "resolved") {
-      if (request.answer === text) return;
+      if (request.answer === answerOf(kind, commit.asWritten(draft).payload as Facts)) return;
       throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered first by someone else`);
     }
-    commit.write(run_id, draft(id) as never);
+    commit.write(run_id, draft);
   });
   return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
 }

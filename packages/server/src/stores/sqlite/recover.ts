@@ -110,5 +110,6 @@ function toRecord(row: HotRow): Record {
     covers: row.covers,
     producer:
       producer === null ? null : { log: producer[0], id: producer[1], epoch: producer[2], seq: producer[3] },
+    blobs: [],
   };
 }

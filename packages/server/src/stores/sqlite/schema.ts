@@ -4,6 +4,7 @@
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
 //   feed      entries of feeds, which belong to no tree
+//   blob_refs which trees refer to a blob; the blobs themselves are elsewhere
 //
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit.
 
@@ -73,6 +74,15 @@ CREATE TABLE IF NOT EXISTS snapshots(
   transcript TEXT NOT NULL,
   PRIMARY KEY(log, view, pos)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blob_refs(
+  tenant TEXT NOT NULL,
+  ref TEXT NOT NULL,
+  root_id TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY(tenant, ref, root_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS blob_refs_by_root ON blob_refs(tenant, root_id);
 CREATE TABLE IF NOT EXISTS tombstones(run_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, erased_at TEXT NOT NULL) WITHOUT ROWID;
 
 -- The table of the public contract: the full view, core types, over hot rows and segments alike.
@@ -119,6 +129,8 @@ export const writes = {
   dropHead: "DELETE FROM heads WHERE log = ?",
   dropSegments: "DELETE FROM segments WHERE log = ?",
   dropSnapshots: "DELETE FROM snapshots WHERE log = ?",
+  addBlobRef: "INSERT OR IGNORE INTO blob_refs(tenant, ref, root_id, media_type, bytes) VALUES (?,?,?,?,?)",
+  dropBlobRefs: "DELETE FROM blob_refs WHERE tenant = ? AND root_id = ?",
   addTombstone: "INSERT OR REPLACE INTO tombstones(run_id, tenant, erased_at) VALUES (?,?,?)",
 } as const;
 

@@ -61,6 +61,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   for (const head of heads.values()) watched.see(head);
   const writer = writerThread(path, durability);
   let heard: (moved: Moved) => void = () => {};
+  let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
   const commits = groupCommit({
     clock,
     ids,
@@ -136,15 +137,18 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       return head === undefined ? [] : runs.tree(head.run.root_id);
     },
 
-    eraseTree: (root) =>
-      commits.exclusively(async () => {
+    async eraseTree(root) {
+      let blobs: readonly string[] = [];
+      await commits.exclusively(async () => {
         // Another tenant's run, and one that is not there, has nothing to erase.
         if (headFor(root) === undefined) return;
+        blobs = runs.blobsOf(root.tenant, root.run_id);
         const members = runs.tree(root.run_id);
         const erasedAt = new Date(clock.now()).toISOString();
         const rows = hot.rowsOf(root.run_id);
         await writer.write([
           ["dropHot", JSON.stringify(rows)],
+          ["dropBlobRefs", root.tenant, root.run_id],
           ...members.flatMap(({ run_id, tenant }): Write[] => [
             ["dropRun", run_id],
             ["dropHead", run_id],
@@ -162,7 +166,11 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
           watched.forget(run_id);
           heard({ tenant: root.tenant, log: run_id });
         }
-      }),
+      });
+      if (blobs.length > 0) await unreferred(root.tenant, blobs);
+    },
+
+    blob: async (tenant, ref) => runs.blob(tenant, ref),
 
     async keepSnapshot(key, view, pos, transcriptText) {
       if (headFor(key) !== undefined)
@@ -194,6 +202,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     onMoved(hear) {
       heard = hear;
+    },
+    onUnreferred(hear) {
+      unreferred = hear;
     },
 
     async close() {
