@@ -9,6 +9,9 @@ export const limits = {
   memberBytesMax: 64 * 1024,
   /** What an event keeps of a text that was spilled. */
   previewCharsMax: 1024,
+  /** Members that an event names as redacted, and the longest pointer that names one. */
+  redactedNamesMax: 100,
+  redactedCharsMax: 512,
   /** A group that has joined this much is emitted at once. */
   groupBytesMax: 1024 * 1024,
   /** Two text or reasoning events of one run that no control event separates are this far apart. */

@@ -5,6 +5,7 @@ export { type Gateway, startGateway } from "./gateway.js";
 export { type Ingest, type IngestOptions, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
+export { type Redact, redactor } from "./redact.js";
 export { logLevels } from "./report.js";
 export { defaultSettings, type Settings } from "./settings.js";
 export type { RunKey, Store } from "./store.js";

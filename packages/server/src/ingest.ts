@@ -1,6 +1,6 @@
 // THE WRITE PATH. Everything that becomes an event comes through here, whoever says it:
 //
-//   draft ─▶ accept (state machine, children, plan gate) ─▶ spill ─▶ commit (number, shape, mirror)
+//   draft ─▶ accept (state machine, children, plan gate) ─▶ redact, spill ─▶ commit (number, shape, mirror)
 //         ─▶ store (fsync) ─▶ answer
 //
 // The reading side begins in stream.ts.
@@ -12,6 +12,7 @@ import { descendant, spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
 import { type Head, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
+import { type Redact, redacting } from "./redact.js";
 import type { RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -64,11 +65,14 @@ const foldTriesMax = 20;
 export interface IngestOptions {
   /** Where large members go; without it they stay in their events. */
   readonly blobs?: CountedBlobs;
+  /** What must not be stored; without it everything is, as it came. */
+  readonly redact?: Redact;
 }
 
 export function ingest(store: Store, transcripts: Transcripts, options: IngestOptions = {}): Ingest {
-  const { blobs } = options;
-  const commits = blobs === undefined ? store.append : spilling(store.append, blobs);
+  const { blobs, redact } = options;
+  const spilled = blobs === undefined ? store.append : spilling(store.append, blobs);
+  const commits = redact === undefined ? spilled : redacting(spilled, redact);
   const ticks = new Map<string, NodeJS.Timeout>();
 
   /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
