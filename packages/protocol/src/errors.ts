@@ -258,6 +258,13 @@ export const errorTable = {
     title: "content type not understood",
     help: "Send `application/json` or `application/x-ndjson`.",
   },
+  "KAI-REQUEST-KEY-0001": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "Idempotency-Key was used for another request",
+    help: "A key stands for one request and its repetitions. Give another request a key of its own.",
+  },
   "KAI-REQUEST-HOST-0001": {
     status: 403,
     close: 4403,
@@ -265,6 +272,13 @@ export const errorTable = {
     retry: false,
     title: "host or origin refused",
     help: "An open server answers only requests that name it by its loopback address and come from its own pages.",
+  },
+  "KAI-LIMIT-RUNS-0001": {
+    status: 429,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: true,
+    title: "too many live runs",
+    help: "The message names the limit. Wait until some of your runs have ended, or end them.",
   },
   "KAI-SERVER-BUG-0001": {
     status: 500,

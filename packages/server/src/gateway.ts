@@ -56,7 +56,7 @@ export async function startGateway(
   makeFolder(dataFolder);
   const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
   const bus = memoryBus();
-  store.onMoved(({ log }) => bus.publish(log));
+  store.onMoved(bus.publish);
   const folded = transcripts(store);
   const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
   store.onUnreferred(blobs.drop);

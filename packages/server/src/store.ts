@@ -6,7 +6,7 @@ import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
 import type { BlobRef } from "./log/record.js";
 
-/** A run, or a feed, of a tenant. Nothing is ever looked up without the tenant. */
+/** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
   readonly tenant: string;
   readonly run_id: string;
@@ -56,15 +56,10 @@ export interface Store {
   due(): Promise<readonly DueRun[]>;
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
-  onMoved(heard: (moved: Moved) => void): void;
+  onMoved(heard: (log: RunKey) => void): void;
   /** Hears of blobs that an erased tree no longer refers to; the erasing waits for it. */
   onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
   close(): Promise<void>;
-}
-
-export interface Moved {
-  readonly tenant: string;
-  readonly log: string;
 }
 
 export interface RunQuery {

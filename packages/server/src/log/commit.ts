@@ -24,6 +24,7 @@ import {
   firstHead,
   type Group,
   type Head,
+  isEnded,
   joinedChars,
   joinedPayload,
   nextIn,
@@ -39,6 +40,10 @@ export interface Commit {
   head(run_id: string): Head | undefined;
   newId: IdSource["next"];
   create(run: RunRecord): void;
+  /** The tenant's run that was created under this key: committed, or just now. A key is kept as long as its run. */
+  createdUnder(key: string): RunRecord | undefined;
+  /** How many runs of the tenant live, children among them, with what this commit has written so far. */
+  liveRuns(): number;
   /** `blobs` are those that the draft refers to; they are stored already. */
   write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void;
   /** The draft as `write` would store it, to compare it with what is stored. */
@@ -64,9 +69,11 @@ export interface CommitParts {
   readonly ids: IdSource;
   /** Heads as committed, of the writer's tenant. */
   readonly headOf: (run_id: string) => Head | undefined;
-  /** Whether any tenant has a run of this id. */
+  /** Whether the writer's tenant has, or had, a run of this id. */
   readonly isTaken: (run_id: string) => boolean;
   readonly leaseLost: (run_id: string) => boolean;
+  readonly createdUnder: (key: string) => RunRecord | undefined;
+  readonly liveRuns: () => number;
 }
 
 /** A commit in the making: what one writer wrote, kept apart until it is whole. */
@@ -79,7 +86,8 @@ export interface Draftwork {
   readonly kept: ReadonlySet<string>;
 }
 
-export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitParts): Draftwork {
+export function draftwork(parts: CommitParts): Draftwork {
+  const { nowMs, ids, headOf, isTaken, leaseLost } = parts;
   const records: Record[] = [];
   const created: RunRecord[] = [];
   const heads = new Map<string, Head>();
@@ -130,6 +138,7 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
       id: ids.next("evt", nowMs),
       ts,
       type,
+      tenant: producing.run.tenant,
       by,
       payloadText,
       scopeText,
@@ -200,6 +209,15 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
         }
         created.push(run);
         heads.set(run.run_id, firstHead(run));
+      },
+      createdUnder: (key) =>
+        created.find(({ idempotency }) => idempotency?.key === key) ?? parts.createdUnder(key),
+      liveRuns() {
+        let ended = 0;
+        for (const [log, head] of heads) {
+          if (isEnded(head) && !isEnded(headOf(log) ?? firstHead(head.run))) ended += 1;
+        }
+        return parts.liveRuns() + created.length - ended;
       },
       touched: () => [...heads.keys()],
       committed: headOf,

@@ -45,6 +45,12 @@ export interface Request {
   readonly answer: string | null;
 }
 
+/** What a client called the request that made a run, and the digest of that request. */
+export interface Idempotency {
+  readonly key: string;
+  readonly digest: string;
+}
+
 /** What a run was created with. */
 export interface RunRecord {
   readonly tenant: string;
@@ -60,6 +66,7 @@ export interface RunRecord {
   readonly external: boolean;
   readonly lease_ms: number;
   readonly metadata: Facts;
+  readonly idempotency: Idempotency | null;
 }
 
 export interface Head {
@@ -128,6 +135,7 @@ export function feedHead(tenant: string, log: string): Head {
     external: false,
     lease_ms: 0,
     metadata: {},
+    idempotency: null,
   });
 }
 

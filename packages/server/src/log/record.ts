@@ -15,6 +15,10 @@ export interface Place {
 
 /** A feed's entries are kept apart from its runs' records: they belong to no tree. */
 export function isFeed({ log }: Place): boolean {
+  return isFeedLog(log);
+}
+
+export function isFeedLog(log: string): boolean {
   return log.startsWith("feed:");
 }
 
@@ -38,6 +42,7 @@ export interface Record {
   readonly id: string;
   readonly ts: string;
   readonly type: EventType;
+  readonly tenant: string;
   /** The run that produced it. */
   readonly by: string;
   readonly payloadText: string;

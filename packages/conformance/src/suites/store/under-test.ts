@@ -21,6 +21,22 @@ export interface RunUnderTest {
   readonly depth: number;
 }
 
+export interface RunRecordUnderTest extends RunUnderTest {
+  readonly created_at: string;
+  readonly session_id: string | null;
+  readonly agent: string | null;
+  readonly planning_gate: "off" | "preview" | "required";
+  readonly external: boolean;
+  readonly lease_ms: number;
+  readonly metadata: Facts;
+  readonly idempotency: Idempotency | null;
+}
+
+export interface Idempotency {
+  readonly key: string;
+  readonly digest: string;
+}
+
 export interface HeadUnderTest {
   readonly run: RunUnderTest;
   readonly views: { readonly [V in View]: { readonly pos: number; readonly seq: number } };
@@ -42,6 +58,9 @@ export interface CommitUnderTest {
   readonly nowMs: number;
   head(run_id: string): HeadUnderTest | undefined;
   newId(prefix: IdPrefix, nowMs: number): string;
+  create(run: RunRecordUnderTest): void;
+  createdUnder(key: string): RunRecordUnderTest | undefined;
+  liveRuns(): number;
   write(run_id: string, draft: Draft): void;
   tick(run_id: string): void;
 }
@@ -90,8 +109,17 @@ export interface NewRun {
 }
 
 export interface IngestUnderTest {
-  create(tenant: string, run: NewRun): Promise<{ readonly run_id: string }>;
+  create(
+    tenant: string,
+    run: NewRun,
+    idempotency?: Idempotency,
+  ): Promise<{ readonly run_id: string; readonly replayed?: true }>;
   append(key: Key, drafts: readonly Draft[], claim?: Claim): Promise<AppendedUnderTest>;
+  spawn(
+    key: Key,
+    child: { readonly child_id?: string; readonly prompt: string },
+    idempotency?: Idempotency,
+  ): Promise<{ readonly child_id: string; readonly replayed?: true }>;
   change<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
   sweep(): Promise<void>;
   /** Stops its timers; the store stays open. */
@@ -103,5 +131,9 @@ export interface Opened {
   readonly ingest: IngestUnderTest;
 }
 
+export interface OpenOptions {
+  readonly liveRunsMax?: number;
+}
+
 /** Opens what the folder holds, or an empty store where it holds nothing. */
-export type Open = (folder: string, clock: Clock) => Opened;
+export type Open = (folder: string, clock: Clock, options?: OpenOptions) => Opened;

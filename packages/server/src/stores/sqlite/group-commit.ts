@@ -11,8 +11,11 @@ import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
-import type { Compaction, CompactionStep } from "./compaction.js";
+import { type RunMap, runMap } from "../../run-map.js";
+import type { RunKey } from "../../store.js";
+import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
+import { addHot } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
@@ -20,14 +23,15 @@ import type { Writer } from "./writer.js";
 export interface GroupCommitParts {
   readonly clock: Clock;
   readonly ids: IdSource;
-  readonly heads: Map<string, Head>;
+  readonly heads: RunMap<Head>;
   readonly hot: Hot;
   readonly watch: Watch;
   readonly writer: Writer;
   readonly compact: Compaction;
   /** A head of any run, live or not. */
-  readonly headOf: (log: string) => Head | undefined;
-  readonly isErased: (run_id: string) => boolean;
+  readonly headOf: HeadOf;
+  readonly isErased: (tenant: string, run_id: string) => boolean;
+  readonly createdUnder: (tenant: string, key: string) => RunRecord | undefined;
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
@@ -52,10 +56,14 @@ interface Waiting {
 interface Batch {
   readonly records: Record[];
   readonly created: RunRecord[];
+  /** Of these, the ones that were created under a key, by it. */
+  readonly keyed: RunMap<RunRecord>;
+  /** By how much a tenant has more live runs than before. */
+  readonly born: Map<string, number>;
   /** Heads as this batch leaves them. */
-  readonly fresh: Map<string, Head>;
+  readonly fresh: RunMap<Head>;
   /** Of these, the ones that are stored themselves. */
-  readonly kept: Set<string>;
+  readonly kept: RunMap<RunKey>;
   readonly decided: { readonly of: Waiting; readonly value: unknown }[];
 }
 
@@ -99,13 +107,13 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       for (const { of } of batch.decided) of.reject(error);
       return;
     }
-    for (const [log, head] of batch.fresh) {
-      heads.set(log, head);
+    for (const head of batch.fresh.values()) {
+      heads.set(head.run.tenant, head.run.run_id, head);
       watch.see(head);
     }
     for (const record of batch.records) {
       lastRow += 1;
-      hot.add(lastRow, heads.get(record.by)?.run.root_id ?? record.by, record);
+      hot.add(lastRow, heads.get(record.tenant, record.by)?.run.root_id ?? record.by, record);
     }
     step?.done();
     for (const { of, value } of batch.decided) of.resolve(value);
@@ -113,30 +121,50 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   function decideAll(asked: readonly Waiting[]): Batch {
-    const batch: Batch = { records: [], created: [], fresh: new Map(), kept: new Set(), decided: [] };
-    const { fresh } = batch;
+    const batch: Batch = {
+      records: [],
+      created: [],
+      keyed: runMap(),
+      born: new Map(),
+      fresh: runMap(),
+      kept: runMap(),
+      decided: [],
+    };
+    const { fresh, kept, keyed, born } = batch;
     const nowMs = clock.now();
     const monotonicMs = clock.monotonic();
-    const now = (log: string): Head | undefined => fresh.get(log) ?? headOf(log);
-    const isTaken = (run_id: string): boolean => now(run_id) !== undefined || isErased(run_id);
-    // Whoever wrote to it in this batch has renewed it.
-    const leaseLost = (run_id: string): boolean => !fresh.has(run_id) && watch.leaseLost(run_id, monotonicMs);
     for (const of of asked) {
-      const mine = (log: string): Head | undefined => {
-        const head = now(log);
-        return head?.run.tenant === of.tenant ? head : undefined;
-      };
-      const draft = draftwork({ nowMs, ids, headOf: mine, isTaken, leaseLost });
+      const { tenant } = of;
+      const now = (log: string): Head | undefined => fresh.get(tenant, log) ?? headOf(tenant, log);
+      const keep = (log: string): void => kept.set(tenant, log, { tenant, run_id: log });
+      const draft = draftwork({
+        nowMs,
+        ids,
+        headOf: now,
+        isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
+        // Whoever wrote to it in this batch has renewed it.
+        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id, monotonicMs),
+        createdUnder: (key) => keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
+        liveRuns: () => watch.liveRuns(tenant) + (born.get(tenant) ?? 0),
+      });
       try {
         const value = of.decide(draft.commit);
         for (const record of draft.records) batch.records.push(record);
-        batch.created.push(...draft.created);
-        for (const log of draft.kept) batch.kept.add(log);
+        let more = draft.created.length;
+        for (const run of draft.created) {
+          batch.created.push(run);
+          if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
+        }
+        for (const log of draft.kept) keep(log);
         for (const [log, head] of draft.heads) {
           // An ended run is stored as such, with its head, in the commit that ends it.
-          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) batch.kept.add(log);
-          fresh.set(log, head);
+          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) {
+            keep(log);
+            more -= 1;
+          }
+          fresh.set(tenant, log, head);
         }
+        if (more !== 0) born.set(tenant, (born.get(tenant) ?? 0) + more);
         batch.decided.push({ of, value });
       } catch (error) {
         of.reject(error);
@@ -150,7 +178,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     const list = writesOf(batch, lastRow + 1, asOf);
     if (compactionIsDue()) {
       try {
-        const step = compact.step((log) => batch.fresh.get(log) ?? headOf(log), asOf);
+        const step = compact.step((tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log), asOf);
         if (step !== undefined) {
           await writer.write([...list, ...step.writes]);
           return step;
@@ -194,34 +222,25 @@ function writesOf(
     list.push(addHot(firstRow + i, record));
     for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
     for (const { ref, media_type, bytes } of record.blobs) {
-      const { tenant, root_id } = (fresh.get(record.by) as Head).run;
+      const { tenant, root_id } = (fresh.get(record.tenant, record.by) as Head).run;
       list.push(["addBlobRef", tenant, ref, root_id, media_type, bytes]);
     }
   }
-  for (const log of kept) {
-    const head = fresh.get(log);
+  for (const { tenant, run_id } of kept.values()) {
+    const head = fresh.get(tenant, run_id);
     if (head === undefined) continue;
-    list.push(["keepHead", log, asOf, JSON.stringify(head)]);
-    if (isEnded(head)) list.push(["endRun", head.state, log]);
+    list.push(["keepHead", tenant, run_id, asOf, JSON.stringify(head)]);
+    if (isEnded(head)) list.push(["endRun", head.state, tenant, run_id]);
   }
   return list;
 }
 
 function addRun(run: RunRecord): Write {
-  const { run_id, tenant, root_id, parent_id, session_id, agent } = run;
-  return ["addRun", run_id, tenant, root_id, parent_id, session_id, agent, JSON.stringify(run)];
+  const { run_id, tenant, root_id, parent_id, session_id, agent, idempotency } = run;
+  const made_under = idempotency?.key ?? null;
+  return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)];
 }
 
-function addHot(row: number, record: Record): Write {
-  const { id, ts, type, by, payloadText, scopeText, covers, producer } = record;
-  const places = record.places
-    .map((p) => `["${p.log}",${p.defaultPos},${p.defaultSeq},${p.fullPos},${p.fullSeq}]`)
-    .join(",");
-  const mark =
-    producer === null ? null : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
-  return ["addHot", row, id, ts, type, by, payloadText, scopeText, `[${places}]`, covers, mark];
-}
-
-function addFeed({ id, ts, type, by, payloadText }: Record, place: Record["places"][number]): Write {
-  return ["addFeed", place.log, place.defaultPos, place.defaultSeq, id, ts, type, by, payloadText];
+function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Record["places"][number]): Write {
+  return ["addFeed", tenant, place.log, place.defaultPos, place.defaultSeq, id, ts, type, by, payloadText];
 }

@@ -2,11 +2,12 @@
 // starting is recover.ts; here is where the parts meet, and what is read.
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
-import { idSource, limits, type StoredEvent } from "@runwire/protocol";
+import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import type { Head } from "../../log/head.js";
-import { weightOf } from "../../log/record.js";
-import type { Moved, RunKey, Store } from "../../store.js";
+import { isFeedLog, weightOf } from "../../log/record.js";
+import { runMap } from "../../run-map.js";
+import type { RunKey, Store } from "../../store.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
 import { groupCommit } from "./group-commit.js";
@@ -43,7 +44,7 @@ export function sqliteStore(options: SqliteOptions): Store {
   } catch (error) {
     reader?.close();
     unlock();
-    throw error;
+    throw error instanceof RunwireError ? error.at(path) : error;
   }
 }
 
@@ -54,13 +55,14 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   const hot = hotIndex();
   const ids = idSource(Math.random);
   // Every live run's head, and those of ended runs that still have hot events.
-  const heads = new Map<string, Head>();
-  const headOf = (log: string): Head | undefined => heads.get(log) ?? runs.head(log);
+  const heads = runMap<Head>();
+  const headOf = (tenant: string, log: string): Head | undefined =>
+    heads.get(tenant, log) ?? runs.head(tenant, log);
   const lastRow = recover({ reader, hot, heads, ids });
   const watched = watch(clock, heads);
   for (const head of heads.values()) watched.see(head);
   const writer = writerThread(path, durability);
-  let heard: (moved: Moved) => void = () => {};
+  let heard: (log: RunKey) => void = () => {};
   let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
   const commits = groupCommit({
     clock,
@@ -77,40 +79,40 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
     }),
     headOf,
-    isErased: (run_id) => runs.tombstone(run_id) !== undefined,
+    isErased: runs.isErased,
+    createdUnder: runs.createdUnder,
     lastRow,
-    moved: ({ run }) => heard({ tenant: run.tenant, log: run.run_id }),
+    moved: ({ run }) => heard({ tenant: run.tenant, run_id: run.run_id }),
   });
   let prunedMs = clock.monotonic();
 
-  function headFor({ tenant, run_id }: RunKey): Head | undefined {
-    const head = headOf(run_id);
-    return head?.run.tenant === tenant ? head : undefined;
-  }
+  const headFor = ({ tenant, run_id }: RunKey): Head | undefined => headOf(tenant, run_id);
 
   return {
     append: ({ tenant }, decide) => commits.append(tenant, decide),
 
     async read(key, view, after, bytesMax) {
+      const { tenant, run_id } = key;
       const head = headFor(key);
       if (head === undefined || after >= head.views[view].pos) return [];
-      if (key.run_id.startsWith("feed:")) return runs.feedEvents(key.run_id, after, cutEvents);
-      const events = hot.events(key.run_id, view);
+      if (isFeedLog(run_id)) return runs.feedEvents(tenant, run_id, after, cutEvents);
+      const events = hot.events(tenant, run_id, view);
       const first = events[0]?.pos ?? head.views[view].pos + 1;
-      if (after + 1 < first) return segments.read(key.run_id, view, after);
+      if (after + 1 < first) return segments.read(tenant, run_id, view, after);
       return cut(events, after + 1 - first, after, bytesMax);
     },
 
     head: async (key) => headFor(key),
-    isErased: async ({ tenant, run_id }) => runs.tombstone(run_id)?.tenant === tenant,
+    isErased: async ({ tenant, run_id }) => runs.isErased(tenant, run_id),
 
     async posOfSeq(key, view, seq) {
+      const { tenant, run_id } = key;
       const head = headFor(key);
       if (head === undefined) return 0;
-      const events = hot.events(key.run_id, view);
+      const events = hot.events(tenant, run_id, view);
       const first = events[0];
       if (first === undefined || first.seq >= seq) {
-        const cold = segments.posOfSeq(key.run_id, view, seq);
+        const cold = segments.posOfSeq(tenant, run_id, view, seq);
         if (cold !== undefined) return cold;
       }
       return events[lowestWithSeq(events, seq)]?.pos ?? head.views[view].pos;
@@ -122,7 +124,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       for (;;) {
         const page = runs.roots(tenant, query, below);
         for (const stored of page) {
-          const head = heads.get(stored.run.run_id) ?? stored;
+          const head = heads.get(tenant, stored.run.run_id) ?? stored;
           below = stored.run.run_id;
           if (query.state !== undefined && head.state !== query.state) continue;
           found.push(head);
@@ -134,7 +136,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async tree(key) {
       const head = headFor(key);
-      return head === undefined ? [] : runs.tree(head.run.root_id);
+      return head === undefined ? [] : runs.tree(key.tenant, head.run.root_id);
     },
 
     async eraseTree(root) {
@@ -142,29 +144,30 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       await commits.exclusively(async () => {
         // Another tenant's run, and one that is not there, has nothing to erase.
         if (headFor(root) === undefined) return;
-        blobs = runs.blobsOf(root.tenant, root.run_id);
-        const members = runs.tree(root.run_id);
+        const { tenant } = root;
+        const members = runs.tree(tenant, root.run_id);
+        blobs = runs.blobsOf(tenant, root.run_id);
         const erasedAt = new Date(clock.now()).toISOString();
-        const rows = hot.rowsOf(root.run_id);
+        const rows = hot.rowsOf(tenant, root.run_id);
         await writer.write([
           ["dropHot", JSON.stringify(rows)],
-          ["dropBlobRefs", root.tenant, root.run_id],
-          ...members.flatMap(({ run_id, tenant }): Write[] => [
-            ["dropRun", run_id],
-            ["dropHead", run_id],
-            ["dropSegments", run_id],
-            ["dropSnapshots", run_id],
-            ["blankFeedOf", run_id],
-            ["addTombstone", run_id, tenant, erasedAt],
+          ["dropBlobRefs", tenant, root.run_id],
+          ...members.flatMap(({ run_id }): Write[] => [
+            ["dropRun", tenant, run_id],
+            ["dropHead", tenant, run_id],
+            ["dropSegments", tenant, run_id],
+            ["dropSnapshots", tenant, run_id],
+            ["blankFeedOf", tenant, run_id],
+            ["addTombstone", tenant, run_id, erasedAt],
           ]),
         ]);
         // What was erased must not wait in the write-ahead log either.
         await writer.truncate();
-        hot.dropTree(root.run_id);
+        hot.dropTree(tenant, root.run_id);
         for (const { run_id } of members) {
-          heads.delete(run_id);
-          watched.forget(run_id);
-          heard({ tenant: root.tenant, log: run_id });
+          heads.delete(tenant, run_id);
+          watched.forget(tenant, run_id);
+          heard({ tenant, run_id });
         }
       });
       if (blobs.length > 0) await unreferred(root.tenant, blobs);
@@ -174,21 +177,22 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async keepSnapshot(key, view, pos, transcriptText) {
       if (headFor(key) !== undefined)
-        await writer.write([["keepSnapshot", view, pos, transcriptText, key.run_id]]);
+        await writer.write([["keepSnapshot", view, pos, transcriptText, key.tenant, key.run_id]]);
     },
     snapshotBefore: async (key, view, pos) =>
-      headFor(key) === undefined ? undefined : runs.snapshotBefore(key.run_id, view, pos),
+      headFor(key) === undefined ? undefined : runs.snapshotBefore(key.tenant, key.run_id, view, pos),
 
-    oldest: async ({ run_id }) => (run_id.startsWith("feed:") ? runs.oldestOfFeed(run_id) : 1),
+    oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
 
     async prune() {
       const now = clock.monotonic();
       if (now - prunedMs < pruneEveryMs) return;
       prunedMs = now;
       const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
-      const list = [...heads].flatMap(([log, { views }]): Write[] => {
+      const list = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
         const { pos } = views.default;
-        return log.startsWith("feed:") ? [["pruneFeed", log, pos, pos - limits.feedEntriesMax, before]] : [];
+        if (!isFeedLog(run_id)) return [];
+        return [["pruneFeed", tenant, run_id, pos, pos - limits.feedEntriesMax, before]];
       });
       if (list.length > 0) await writer.write(list);
     },
@@ -196,7 +200,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     renew(key) {
       // Whoever writes a child is there for its ancestors too, and their leases are their children's.
       const root_id = headFor(key)?.run.root_id;
-      if (root_id !== undefined) watched.renew(heads.get(root_id));
+      if (root_id !== undefined) watched.renew(heads.get(key.tenant, root_id));
     },
     due: async () => watched.due(),
 
