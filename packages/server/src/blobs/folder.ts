@@ -28,20 +28,20 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
     return join(path, tenant, hex.slice(0, 2), hex);
   }
 
-  /** Makes a folder's entries durable: a rename is a change of the folder and not of the file. */
-  async function flush(folder: string): Promise<void> {
+  /**
+   * Makes the names that lead to a file durable: a rename, and a new folder, is a change of the folder above. Always
+   * all of them, for another put may just have made one and not flushed it yet; what has not changed costs little.
+   */
+  async function flushNames(folder: string): Promise<void> {
     if (durability === "os") return;
-    const handle = await open(folder);
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
+    for (const above of [folder, dirname(folder), path, dirname(path)]) {
+      const handle = await open(above);
+      try {
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
     }
-  }
-
-  async function makeFolder(folder: string): Promise<void> {
-    if ((await mkdir(folder, { recursive: true })) === undefined) return;
-    for (const above of [dirname(folder), path, dirname(path)]) await flush(above);
   }
 
   async function write(file: string, content: Uint8Array): Promise<void> {
@@ -49,7 +49,7 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
     made += 1;
     const unfinished = join(folder, `${mine}${made}`);
     try {
-      await makeFolder(folder);
+      await mkdir(folder, { recursive: true });
       const handle = await open(unfinished, "wx", 0o600);
       try {
         await handle.writeFile(content);
@@ -58,7 +58,7 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
         await handle.close();
       }
       await rename(unfinished, file);
-      await flush(folder);
+      await flushNames(folder);
     } catch (error) {
       // Whether it has its name already or not, nobody was told of it.
       for (const left of [unfinished, file]) await rm(left, { force: true }).catch(() => {});
