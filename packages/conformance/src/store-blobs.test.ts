@@ -239,6 +239,33 @@ describe("blobs", { timeout: lawMsMax }, () => {
   });
 });
 
+describe("a stored blob", () => {
+  it("is flushed before it has its name, and its name before its event is answered [RW-LOG-5]", ({
+    skip,
+  }) => {
+    if (spawnSync("strace", ["-V"]).error !== undefined) skip("strace is not installed");
+    const trace = join(folder, "trace");
+    const options = ["-f", "-qq", "-y", "-e", "trace=fsync,rename,write", "-o", trace];
+    const traced = spawnSync("strace", [...options, process.execPath, spiller, serverPath, folder, "1"], {
+      encoding: "utf8",
+    });
+    if (/ptrace|Operation not permitted/.test(traced.stderr)) skip(`strace: ${traced.stderr.trim()}`);
+    // In the order in which each call was begun; the next is made after the one before was answered.
+    const calls = readFileSync(trace, "utf8").split("\n");
+    const at = (pattern: RegExp): number => calls.findIndex((line) => pattern.test(line));
+    const steps = [
+      at(/fsync\(\d+<[^>]*\/blobs\/acme\/..\/new-/),
+      at(/rename\("[^"]*\/new-/),
+      at(/fsync\(\d+<[^>]*\/blobs\/acme\/..>/),
+      at(/fsync\(\d+<[^>]*\/blobs\/acme>/),
+      at(/fsync\(\d+<[^>]*\/blobs>/),
+      at(/write\(1<.*answered/),
+    ];
+    expect(steps).not.toContain(-1);
+    expect(steps).toEqual([...steps].sort((a, b) => a - b));
+  });
+});
+
 describe("a full disk", () => {
   it("refuses what does not fit with 507, and stores nothing of it", ({ skip }) => {
     mkdirSync(join(folder, "blobs"));
