@@ -213,6 +213,10 @@ export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
   retentionDoneDays: days("retention-done-days", "how long runs are kept that ended as done"),
   retentionAbortedDays: days("retention-aborted-days", "how long aborted runs are kept"),
   retentionErrorDays: days("retention-error-days", "how long runs are kept that ended in an error"),
+  retentionFullDays: days(
+    "retention-full-days",
+    "how long the full view of ended runs is kept, if not as long",
+  ),
 };
 
 /** What a setting is when nobody says otherwise, in words. */

@@ -170,6 +170,20 @@ export const errorTable = {
     title: "tool call interrupted",
     help: "The run ended, or its server stopped, while the tool was running. Carried by `tool.end`; what the tool did outside is unknown.",
   },
+  "KAI-BLOB-MISSING-0001": {
+    status: 404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "blob not found",
+    help: "Check the ref; a blob goes when the last run that refers to it is erased.",
+  },
+  "KAI-BLOB-RANGE-0001": {
+    status: 416,
+    grpc: "OUT_OF_RANGE",
+    retry: false,
+    title: "range not satisfiable",
+    help: "The range begins behind the blob's end; `Content-Range` tells its size.",
+  },
   "KAI-PRODUCER-FENCED-0001": {
     status: 403,
     close: 4403,

@@ -5,6 +5,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
+import { countedBlobs } from "./blobs/counted.js";
+import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
@@ -16,17 +18,27 @@ import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
 import { metrics } from "./metrics.js";
 import { quotas } from "./quotas.js";
+import { redactor } from "./redact.js";
 import { linesTo, reportTo } from "./report.js";
 import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
+import { blobRoutes } from "./routes/blobs.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
 import { operationRoutes } from "./routes/operations.js";
+import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
 import { streamRoutes } from "./routes/streams.js";
-import { checkSettings, defaultSettings, quotasOf, type Settings, toldSettings } from "./settings.js";
+import {
+  checkSettings,
+  defaultSettings,
+  quotasOf,
+  retentionOf,
+  type Settings,
+  toldSettings,
+} from "./settings.js";
 import { sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
@@ -74,14 +86,21 @@ export async function startGateway(
   store.onMoved(bus.publish);
   const folded = transcripts(store);
   const entrance = gate({ credentials, grants: store.grants, clock });
+  const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
+  store.onUnreferred(blobs.drop);
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
     hub: hub(store, bus),
-    ingest: ingest(store, folded),
+    blobs,
+    ingest: ingest(store, folded, {
+      blobs,
+      liveRunsMax: settings.liveRunsPerTenantMax,
+      ...(settings.redact.length === 0 ? {} : { redact: redactor(settings.redact) }),
+    }),
     connections: connections(clock, entrance.isOver),
-    retention: retention(store, clock, report),
+    retention: retention(store, clock, report, retentionOf(settings)),
     quotas: quotas(quotasOf(settings), clock),
     settings,
     report,
@@ -93,6 +112,8 @@ export async function startGateway(
     ...runRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
+    ...blobRoutes(rooms),
+    ...retentionRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),
     ...operationRoutes(rooms, settings, () => sockets.size),
   ];
@@ -130,6 +151,11 @@ export async function startGateway(
       .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 
+  // Beside the first requests: what is removed is what nobody refers to or holds.
+  const cleaning = blobs
+    .clean()
+    .catch((error: unknown) => report("warn", "cleaning failed", { error: String(error) }));
+
   const { port: bound } = server.address() as AddressInfo;
   const url = `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound}`;
   const runs = store.levels().runsLive;
@@ -154,6 +180,8 @@ export async function startGateway(
       rooms.ingest.close();
       rooms.connections.close();
       credentials?.close();
+      blobs.close();
+      await cleaning;
       await store.close();
       counted.close();
       report("info", "stopped");

@@ -1,14 +1,18 @@
 // THE WRITE PATH. Everything that becomes an event comes through here, whoever says it:
 //
-//   draft ─▶ accept (state machine, children, plan gate) ─▶ commit (number, shape, mirror) ─▶ store (fsync) ─▶ answer
+//   draft ─▶ accept (state machine, children, plan gate) ─▶ redact, spill ─▶ commit (number, shape, mirror)
+//         ─▶ store (fsync) ─▶ answer
 //
 // The reading side begins in stream.ts.
 
 import { type Draft, type Facts, is, isFinal, limits, type RunState, RunwireError } from "@runwire/protocol";
+import type { CountedBlobs } from "./blobs/counted.js";
+import { spilling } from "./blobs/spilling.js";
 import { descendant, spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
 import { type Head, type Idempotency, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
+import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
 import type { RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
@@ -61,6 +65,10 @@ export interface SpawnedRun {
 export interface IngestOptions {
   /** How many runs of one tenant may live, children among them, for another root to be created. */
   readonly liveRunsMax?: number;
+  /** Where large members go; without it they stay in their events. */
+  readonly blobs?: CountedBlobs;
+  /** What must not be stored; without it everything is, as it came. */
+  readonly redact?: Redact;
 }
 
 export interface Ingest {
@@ -86,28 +94,28 @@ export interface Swept {
 const foldTriesMax = 20;
 
 export function ingest(store: Store, transcripts: Transcripts, options: IngestOptions = {}): Ingest {
-  const { liveRunsMax = Number.POSITIVE_INFINITY } = options;
+  const { liveRunsMax = Number.POSITIVE_INFINITY, blobs, redact } = options;
+  const spilled = blobs === undefined ? store.append : spilling(store.append, blobs);
+  const commits = redact === undefined ? spilled : redacting(spilled, redact);
   const ticks = runMap<NodeJS.Timeout>();
 
   /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
   async function change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T> {
     const pending: string[] = [];
-    const value = await store
-      .append(key, (commit) => {
-        pending.length = 0;
-        const decided = decide(commit);
-        for (const run_id of commit.touched()) {
-          commit.tick(run_id);
-          if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
-        }
-        return decided;
-      })
-      .catch(async (error: unknown) => {
-        const missing = error instanceof RunwireError && error.code === "KAI-RUN-MISSING-0001";
-        if (missing && (await store.isErased(key)))
-          throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
-        throw error;
-      });
+    const value = await commits(key, (commit) => {
+      pending.length = 0;
+      const decided = decide(commit);
+      for (const run_id of commit.touched()) {
+        commit.tick(run_id);
+        if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
+      }
+      return decided;
+    }).catch(async (error: unknown) => {
+      const missing = error instanceof RunwireError && error.code === "KAI-RUN-MISSING-0001";
+      if (missing && (await store.isErased(key)))
+        throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
+      throw error;
+    });
     for (const run_id of pending) tickLater({ tenant: key.tenant, run_id });
     return value;
   }

@@ -1,3 +1,4 @@
+import type { CountedBlobs } from "./blobs/counted.js";
 import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
@@ -17,6 +18,7 @@ export interface Rooms {
   readonly hub: Hub;
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
+  readonly blobs: CountedBlobs;
   readonly connections: Connections;
   readonly retention: Retention;
   readonly quotas: Quotas;

@@ -1,6 +1,7 @@
 import { limits } from "@runwire/protocol";
 import type { QuotaLimits } from "./quotas.js";
 import type { LogLevel } from "./report.js";
+import type { RetentionDays } from "./store.js";
 import type { Durability } from "./stores/sqlite/open.js";
 
 export const authModes = ["open", "keys", "jwt"] as const;
@@ -49,6 +50,8 @@ export interface Settings {
   readonly retentionDoneDays: number;
   readonly retentionAbortedDays: number;
   readonly retentionErrorDays: number;
+  /** Of the full view; 0 for as long as the run. */
+  readonly retentionFullDays: number;
 }
 
 /** What the log may tell of them: named one by one, so that a secret is never among them by chance. */
@@ -95,6 +98,7 @@ export const defaultSettings: Settings = {
   retentionDoneDays: 90,
   retentionAbortedDays: 30,
   retentionErrorDays: 30,
+  retentionFullDays: 0,
 };
 
 /** What one tenant may do to a server that it shares with others. */
@@ -107,6 +111,16 @@ export function quotasOf({ auth, connectionsPerTenantMax, ...given }: Settings):
     connectionsPerTenantMax,
     requestsPerSecond: given.requestsPerSecond ?? preset.requestsPerSecond,
     eventsPerSecond: given.eventsPerSecond ?? preset.eventsPerSecond,
+  };
+}
+
+export function retentionOf(settings: Settings): RetentionDays {
+  const days = (count: number): number | null => (count === 0 ? null : count);
+  return {
+    done_days: days(settings.retentionDoneDays),
+    aborted_days: days(settings.retentionAbortedDays),
+    error_days: days(settings.retentionErrorDays),
+    full_days: days(settings.retentionFullDays),
   };
 }
 

@@ -4,6 +4,7 @@
 import type { RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
+import type { BlobRef } from "./log/record.js";
 
 /** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
@@ -40,8 +41,6 @@ export interface Store {
   eraseTrees(roots: readonly RunKey[]): Promise<void>;
   /** Removes the full view of trees that have ended; the default view still answers. */
   dropFullViews(roots: readonly RunKey[]): Promise<void>;
-  /** Is told of the runs that were erased, before that is answered: what else belonged to them goes here. */
-  onErased(forget: (runs: readonly RunKey[]) => Promise<void>): void;
 
   /** Trees that have ended, the oldest first. Ages are counted by the store's own clock, which no jump makes run. */
   endedTrees(tenant: string, query: TreeQuery): Promise<TreePage>;
@@ -50,6 +49,9 @@ export interface Store {
   /** What was set for a tenant; undefined where nothing was. */
   tenantSettings(tenant: string): Promise<TenantSettings | undefined>;
   setTenantSettings(tenant: string, settings: TenantSettings): Promise<void>;
+
+  /** A blob that a run of this tenant refers to; undefined where none does. */
+  blob(tenant: string, ref: string): Promise<BlobRef | undefined>;
 
   /** Transcripts kept so that a fold need not begin at the first event. */
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
@@ -70,6 +72,8 @@ export interface Store {
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
   onMoved(heard: (log: RunKey) => void): void;
+  /** Hears of blobs that erased trees no longer refer to; the erasing waits for it. */
+  onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
   levels(): StoreLevels;
   close(): Promise<void>;
 }

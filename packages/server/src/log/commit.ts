@@ -31,7 +31,7 @@ import {
   type RunRecord,
   withProducer,
 } from "./head.js";
-import type { Place, ProducerMark, Record } from "./record.js";
+import type { BlobRef, Place, ProducerMark, Record } from "./record.js";
 
 /** What a writer may do inside the transaction. A throw takes back everything this writer did. */
 export interface Commit {
@@ -44,7 +44,10 @@ export interface Commit {
   createdUnder(key: string): RunRecord | undefined;
   /** How many runs of the tenant live, children among them, with what this commit has written so far. */
   liveRuns(): number;
-  write(run_id: string, draft: Draft): void;
+  /** `blobs` are those that the draft refers to; they are stored already. */
+  write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void;
+  /** The draft as `write` would store it, to compare it with what is stored. */
+  asWritten(draft: Draft): Draft;
   /** Stores how far a fenced producer has come, with whatever else this writer writes. */
   mark(producer: ProducerMark): void;
   /** The run's unsettled model text, given what was unsettled at a position of its default log. */
@@ -107,6 +110,7 @@ export function draftwork(parts: CommitParts): Draftwork {
     draft: Draft,
     covers: number | null,
     scopeText: string | null,
+    blobs: readonly BlobRef[] = [],
   ): void {
     const places: Place[] = [];
     const { type, payload } = draft;
@@ -141,6 +145,7 @@ export function draftwork(parts: CommitParts): Draftwork {
       places,
       covers,
       producer,
+      blobs,
     };
     records.push(record);
     if (producer !== null) kept.delete(producer.log);
@@ -171,14 +176,14 @@ export function draftwork(parts: CommitParts): Draftwork {
     }
   }
 
-  function write(run_id: string, draft: Draft): void {
+  function write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void {
     const { state } = known(run_id);
     if (state !== null && isFinal(state))
       throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
     const scopeText = draft.scope === undefined ? null : JSON.stringify(draft.scope);
     if (flowOf(draft.type) === "control") {
       flush(run_id);
-      place(run_id, { default: true, full: true }, draft, null, scopeText);
+      place(run_id, { default: true, full: true }, draft, null, scopeText, blobs);
       return;
     }
     for (const piece of splitDelta(draft)) {
@@ -217,6 +222,7 @@ export function draftwork(parts: CommitParts): Draftwork {
       touched: () => [...heads.keys()],
       committed: headOf,
       write,
+      asWritten: (draft) => draft,
       tick,
       flush,
       mark(mark) {
@@ -259,7 +265,7 @@ function placeIn(
   };
 }
 
-function tooLarge(): RunwireError {
+export function tooLarge(): RunwireError {
   return new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
 }
 

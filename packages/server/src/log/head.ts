@@ -8,6 +8,7 @@ import {
   flowOf,
   isCore,
   isFinal,
+  isObject,
   type RunState,
   type View,
 } from "@runwire/protocol";
@@ -290,10 +291,16 @@ function resolved(requests: Head["requests"], id: string, p: Facts): Head["reque
   const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
   if (known === undefined || known.status !== "pending") return requests;
   const closed = p.outcome === "expired" || p.outcome === "closed";
-  const answer = JSON.stringify(
-    known.kind === "approval" ? [p.decision, p.input ?? null] : (p.answer ?? null),
-  );
-  return { ...requests, [id]: { ...known, status: closed ? "closed" : "resolved", answer } };
+  const status = closed ? "closed" : "resolved";
+  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p) } };
+}
+
+/** An answer as it is compared with the next one: the payload's, or what stands for it where it was spilled. */
+export function answerOf(kind: Request["kind"], p: Facts): string {
+  const member = kind === "approval" ? "input" : "answer";
+  const { spilled } = p;
+  const given = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : (p[member] ?? null);
+  return JSON.stringify(kind === "approval" ? [p.decision, given] : given);
 }
 
 export function withProducer(producers: Head["producers"], mark: ProducerMark): Head["producers"] {

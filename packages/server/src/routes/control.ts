@@ -1,14 +1,14 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Facts, type RunState, RunwireError } from "@runwire/protocol";
+import { type Draft, type Facts, type RunState, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
-import { type Head, isEnded, type Request } from "../log/head.js";
+import { answerOf, type Head, isEnded, type Request } from "../log/head.js";
 import { forbidden, headIn, move } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 
@@ -143,7 +143,7 @@ async function abort(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply
 async function answerApproval(rooms: Rooms, call: Said<typeof approvalAnswer>): Promise<Reply> {
   const { decision, input } = call.body;
   const reason = call.body.reason ?? null;
-  return answer(rooms, call, "approval", JSON.stringify([decision, input ?? null]), (approval_id) => ({
+  return answer(rooms, call, "approval", (approval_id) => ({
     type: "approval.resolved",
     payload: {
       approval_id,
@@ -158,7 +158,7 @@ async function answerApproval(rooms: Rooms, call: Said<typeof approvalAnswer>): 
 async function answerClarification(rooms: Rooms, call: Said<typeof clarifyAnswer>): Promise<Reply> {
   const given = call.body.answer;
   if (given == null) throw wrongBody("`answer` is needed");
-  return answer(rooms, call, "clarify", JSON.stringify(given), (clarify_id) => ({
+  return answer(rooms, call, "clarify", (clarify_id) => ({
     type: "clarify.resolved",
     payload: { clarify_id, answer: given, outcome: "answered" },
   }));
@@ -169,8 +169,7 @@ async function answer(
   rooms: Rooms,
   call: Call,
   kind: Request["kind"],
-  text: string,
-  draft: (id: string) => { type: "approval.resolved" | "clarify.resolved"; payload: Facts },
+  draftOf: (id: string) => { type: "approval.resolved" | "clarify.resolved"; payload: Facts },
 ): Promise<Reply> {
   const { run_id } = call.run;
   const id = call.param("request");
@@ -182,11 +181,12 @@ async function answer(
     if (request.status === "closed" || (request.status === "pending" && late)) {
       throw new RunwireError("KAI-RUN-REQUEST-0003", id);
     }
+    const draft = draftOf(id) as Draft;
     if (request.status === "resolved") {
-      if (request.answer === text) return;
+      if (request.answer === answerOf(kind, commit.asWritten(draft).payload as Facts)) return;
       throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered first by someone else`);
     }
-    commit.write(run_id, draft(id) as never);
+    commit.write(run_id, draft);
   });
   return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
 }

@@ -78,7 +78,6 @@ export interface StoreUnderTest {
   eraseTree(root: Key): Promise<void>;
   eraseTrees(roots: readonly Key[]): Promise<void>;
   dropFullViews(roots: readonly Key[]): Promise<void>;
-  onErased(forget: (runs: readonly Key[]) => Promise<void>): void;
   keepSnapshot(key: Key, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(
     key: Key,

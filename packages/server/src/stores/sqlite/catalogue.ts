@@ -3,6 +3,7 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { type EventType, StoredEvent, type View } from "@runwire/protocol";
 import { firstHead, type Head, type RunRecord } from "../../log/head.js";
+import type { BlobRef } from "../../log/record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 
 interface RunRow {
@@ -20,6 +21,9 @@ export interface Catalogue {
   feedEvents(tenant: string, log: string, after: number, limit: number): readonly StoredEvent[];
   oldestOfFeed(tenant: string, log: string): number;
   snapshotBefore(tenant: string, log: string, view: View, pos: number): KeptSnapshot | undefined;
+  blob(tenant: string, ref: string): BlobRef | undefined;
+  /** The blobs that a tree refers to. */
+  blobsOf(tenant: string, root_id: string): readonly string[];
 }
 
 export function catalogue(reader: DatabaseSyncInstance): Catalogue {
@@ -40,6 +44,10 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
   const snapshot = reader.prepare(
     "SELECT pos, transcript FROM snapshots WHERE tenant = ? AND log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1",
   );
+  const blob = reader.prepare(
+    "SELECT ref, media_type, bytes FROM blob_refs WHERE tenant = ? AND ref = ? LIMIT 1",
+  );
+  const blobs = reader.prepare("SELECT ref FROM blob_refs WHERE tenant = ? AND root_id = ?");
 
   const headOf = ({ record, head }: RunRow): Head =>
     head === null ? firstHead(JSON.parse(record) as RunRecord) : (JSON.parse(head) as Head);
@@ -72,6 +80,8 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
       const row = snapshot.get(tenant, log, view, pos) as { pos: number; transcript: string } | undefined;
       return row === undefined ? undefined : { pos: row.pos, transcriptText: row.transcript };
     },
+    blob: (tenant, ref) => blob.get(tenant, ref) as BlobRef | undefined,
+    blobsOf: (tenant, root_id) => (blobs.all(tenant, root_id) as { ref: string }[]).map(({ ref }) => ref),
   };
 }
 

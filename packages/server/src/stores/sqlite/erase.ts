@@ -25,7 +25,7 @@ export interface EraserParts {
   readonly compact: Compaction;
   readonly moved: (log: RunKey) => void;
   /** Is awaited after the rows are gone and before that is answered. */
-  readonly erased: (runs: readonly RunKey[]) => Promise<void>;
+  readonly unreferred: (tenant: string, refs: readonly string[]) => Promise<void>;
 }
 
 export interface Eraser {
@@ -34,7 +34,7 @@ export interface Eraser {
 }
 
 export function eraser(parts: EraserParts): Eraser {
-  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, erased } = parts;
+  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred } = parts;
 
   /** All the runs of these trees; a root that is not there has none. */
   function membersOf(roots: readonly RunKey[]): readonly RunKey[] {
@@ -44,14 +44,17 @@ export function eraser(parts: EraserParts): Eraser {
   }
 
   async function eraseTrees(roots: readonly RunKey[]): Promise<void> {
-    let gone: readonly RunKey[] = [];
+    const blobs = new Map<string, string[]>();
     await commits.exclusively(async () => {
-      gone = membersOf(roots);
+      const gone = membersOf(roots);
       if (gone.length === 0) return;
+      for (const { tenant, run_id } of roots)
+        blobs.set(tenant, [...(blobs.get(tenant) ?? []), ...runs.blobsOf(tenant, run_id)]);
       const erasedAt = new Date(clock.now()).toISOString();
       const rows = roots.flatMap(({ tenant, run_id }) => hot.rowsOf(tenant, run_id));
       await writer.write([
         ["dropHot", JSON.stringify(rows)],
+        ...roots.map(({ tenant, run_id }): Write => ["dropBlobRefs", tenant, run_id]),
         ...gone.flatMap((run) => erasing(run, erasedAt)),
       ]);
       // What was erased must not wait in the write-ahead log either.
@@ -63,7 +66,7 @@ export function eraser(parts: EraserParts): Eraser {
         moved(run);
       }
     });
-    if (gone.length > 0) await erased(gone);
+    for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
   }
 
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {
@@ -104,7 +107,7 @@ export function eraser(parts: EraserParts): Eraser {
   return { eraseTrees, dropFullViews };
 }
 
-/** Every table that holds something of a run has its line here; a table that refers to blobs would have one too. */
+/** Every table that holds something of a run has its line here. */
 function erasing({ tenant, run_id }: RunKey, erasedAt: string): Write[] {
   return [
     ["dropRun", tenant, run_id],

@@ -270,6 +270,10 @@ function writesOf(
   for (const [i, record] of records.entries()) {
     list.push(addHot(firstRow + i, record));
     for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
+    for (const { ref, media_type, bytes } of record.blobs) {
+      const { tenant, root_id } = (fresh.get(record.tenant, record.by) as Head).run;
+      list.push(["addBlobRef", tenant, ref, root_id, media_type, bytes]);
+    }
   }
   for (const { tenant, run_id } of kept.values()) {
     const head = fresh.get(tenant, run_id);

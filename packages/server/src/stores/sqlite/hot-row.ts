@@ -59,6 +59,7 @@ export function fromHot(hot: HotRow): Record {
     places,
     covers,
     producer: markOf(hot.producer),
+    blobs: [],
   };
 }
 

@@ -6,6 +6,7 @@
 //   feed      entries of feeds, which belong to no tree
 //   tenants   what was set for a tenant
 //   grants    stream tickets and console sessions, by the hash of their secret
+//   blob_refs which trees refer to a blob; the blobs themselves are elsewhere
 //
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
 // own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
@@ -111,6 +112,15 @@ CREATE TABLE IF NOT EXISTS grants(
   ends_ms REAL NOT NULL, -- Infinity where it does not end by itself
   csrf TEXT
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blob_refs(
+  tenant TEXT NOT NULL,
+  ref TEXT NOT NULL,
+  root_id TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY(tenant, ref, root_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS blob_refs_by_root ON blob_refs(tenant, root_id);
 
 -- The table of the public contract: the full view, core types, over hot rows and segments alike.
 CREATE VIEW IF NOT EXISTS agent_run_events AS
@@ -160,6 +170,8 @@ export const writes = {
   dropHead: "DELETE FROM heads WHERE tenant = ? AND log = ?",
   dropSegments: "DELETE FROM segments WHERE tenant = ? AND log = ?",
   dropSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ?",
+  addBlobRef: "INSERT OR IGNORE INTO blob_refs(tenant, ref, root_id, media_type, bytes) VALUES (?,?,?,?,?)",
+  dropBlobRefs: "DELETE FROM blob_refs WHERE tenant = ? AND root_id = ?",
   addTombstone: "INSERT OR REPLACE INTO tombstones(tenant, run_id, erased_at) VALUES (?,?,?)",
   setTenant: "INSERT OR REPLACE INTO tenants(tenant, settings) VALUES (?,?)",
   setMeta: "INSERT OR REPLACE INTO meta(name, value) VALUES (?,?)",

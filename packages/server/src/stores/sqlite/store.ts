@@ -71,7 +71,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   for (const head of heads.values()) watched.see(head);
   const writer = writerThread(path, durability);
   let heard: (log: RunKey) => void = () => {};
-  let erased: (runs: readonly RunKey[]) => Promise<void> = async () => {};
+  let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
   const age = ageClock(clock, metaValue(reader, "age"));
   const ended = endedTrees(reader, hot, age);
   const compact = compaction({
@@ -108,7 +108,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     writer,
     compact,
     moved: (log) => heard(log),
-    erased: (gone) => erased(gone),
+    unreferred: (tenant, refs) => unreferred(tenant, refs),
   });
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
@@ -169,14 +169,13 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     eraseTree: (root) => erasing.eraseTrees([root]),
     eraseTrees: erasing.eraseTrees,
     dropFullViews: erasing.dropFullViews,
-    onErased(forget) {
-      erased = forget;
-    },
 
     endedTrees: async (tenant, query) => ended.trees(tenant, query),
     tenants: async (after, limit) => ended.tenants(after, limit),
     tenantSettings: async (tenant) => ended.settings(tenant),
     setTenantSettings: (tenant, settings) => commits.also([["setTenant", tenant, JSON.stringify(settings)]]),
+
+    blob: async (tenant, ref) => runs.blob(tenant, ref),
 
     async keepSnapshot(key, view, pos, transcriptText) {
       if (headFor(key) !== undefined)
@@ -215,6 +214,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     onMoved(hear) {
       heard = hear;
+    },
+    onUnreferred(hear) {
+      unreferred = hear;
     },
 
     levels(): StoreLevels {
