@@ -1,6 +1,7 @@
 // The one place where the server's rooms are put together.
 
 import { mkdirSync } from "node:fs";
+import type { Http2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { gate } from "./auth/gate.js";
@@ -129,9 +130,14 @@ export async function startGateway(
   });
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
+  const sessions = new Set<Http2Session>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
+  });
+  server.on("session", (session: Http2Session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
@@ -168,7 +174,8 @@ export async function startGateway(
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
       // Those that become idle later, too: nobody waits for a client's keep-alive.
-      const idle = setInterval(() => server.closeIdleConnections(), idleLookMs);
+      const idle = setInterval(() => server.closeIdleConnections?.(), idleLookMs);
+      for (const session of sessions) session.close();
       const grace = setTimeout(() => {
         for (const socket of sockets) socket.destroy();
       }, graceMs);

@@ -178,6 +178,8 @@ export type DueRun =
 
 /** What an operator looks at. */
 export interface StoreLevels {
+  /** Whether events can be stored: not on a full disk, nor after a failed flush until a restart. */
+  readonly writing: "ok" | "full" | "broken";
   readonly runsLive: number;
   readonly appendsWaiting: number;
   readonly hotRows: number;

@@ -8,6 +8,7 @@ const levels: Parameters<Metrics["text"]>[0] = {
   connections: 0,
   hub: { lagsBytes: [], rangesCachedBytes: 0 },
   store: {
+    writing: "ok",
     runsLive: 0,
     appendsWaiting: 0,
     hotRows: 0,

@@ -7,6 +7,7 @@ import {
   type Draft,
   isId,
   type JsonLimits,
+  limits,
   parseDraft,
   RunwireError,
   runwire,
@@ -112,6 +113,28 @@ async function append(rooms: Rooms, call: Call<z.output<typeof appendQuery>>): P
 
 /** Drafts of one JSON value. The log's own dialect needs no message in between. */
 export function draftReader(
+  dialect: Dialect,
+  bounds: DraftLimits,
+): (value: unknown, where: string) => readonly Draft[] {
+  const read = anyDraftReader(dialect, bounds);
+  // The largest event there can be is refused where it is written anyway.
+  if (bounds.eventBytesMax >= limits.eventBytesMax) return read;
+  return (value, where) => {
+    const drafts = read(value, where);
+    for (const { payload } of drafts) {
+      if (Buffer.byteLength(JSON.stringify(payload)) <= bounds.eventBytesMax) continue;
+      const detail = `${where}: an event may have ${bounds.eventBytesMax} bytes`;
+      throw new RunwireError("KAI-REQUEST-SIZE-0001", detail);
+    }
+    return drafts;
+  };
+}
+
+interface DraftLimits extends JsonLimits {
+  readonly eventBytesMax: number;
+}
+
+function anyDraftReader(
   dialect: Dialect,
   bounds: JsonLimits,
 ): (value: unknown, where: string) => readonly Draft[] {

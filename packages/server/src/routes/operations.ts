@@ -10,6 +10,14 @@ import type { Settings } from "../settings.js";
 /** Whose admins run the server. */
 const operatorTenant = "operator";
 const status = members({ status: z.string() });
+const readiness = members({
+  status: z.enum(["ready", "degraded", "leaving", "broken"]),
+  durability: z.enum(["fsync", "os"]),
+  store: z.enum(["ok", "full", "broken"]),
+  disk: z.enum(["ok", "low"]),
+});
+/** Below this an operator should look. */
+const diskLowBytes = 256 * 1024 * 1024;
 
 export function operationRoutes(
   rooms: Rooms,
@@ -34,13 +42,17 @@ export function operationRoutes(
       does: "whether it takes requests, and how durably",
       scope: "anyone",
       answers: {
-        200: { does: "it does", content: json(status) },
-        503: { does: "it does not, or no longer", content: json(status) },
+        200: { does: "it does; `degraded` where the disk is full or nearly so", content: json(readiness) },
+        503: { does: "it leaves, or its store is broken", content: json(readiness) },
       },
       handle: async () => {
-        const ready = !rooms.connections.leaving;
-        const body = { status: ready ? "ready" : "leaving", durability: settings.durability };
-        return { status: ready ? 200 : 503, body };
+        const { writing, diskFreeBytes } = rooms.store.levels();
+        const isLow = writing === "full" || diskFreeBytes < diskLowBytes;
+        const checks = { durability: settings.durability, store: writing, disk: isLow ? "low" : "ok" };
+        if (rooms.connections.leaving) return { status: 503, body: { status: "leaving", ...checks } };
+        if (writing === "broken") return { status: 503, body: { status: "broken", ...checks } };
+        // Who reads must not be sent away because nobody can write.
+        return { status: 200, body: { status: isLow ? "degraded" : "ready", ...checks } };
       },
     }),
     route({

@@ -3,6 +3,7 @@
 import { limits, type Message, RunwireError, runStates } from "@runwire/protocol";
 import { z } from "zod";
 import { wrongBody } from "../http/check.js";
+import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
 import { detailParam, dialectParam, limitParam, resumeFrom, viewOf } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import {
@@ -15,6 +16,7 @@ import {
   runSummary as runShape,
   transcript,
 } from "../http/shapes.js";
+import type { NewRun } from "../ingest.js";
 import { isEnded } from "../log/head.js";
 import { end } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
@@ -77,6 +79,7 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
       does: "create a run",
       scope: "write",
       body: newRun,
+      headers: idempotencyHeader,
       answers: { 201: { does: "the run", content: json(created) } },
       handle: (call) => createRun(rooms, call),
     }),
@@ -160,6 +163,7 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
       does: "spawn a child run",
       scope: "write",
       body: newChild,
+      headers: idempotencyHeader,
       answers: {
         201: {
           does: "the child",
@@ -173,7 +177,7 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
 
 async function createRun(
   { ingest }: Rooms,
-  { body, tenant }: Call<unknown, z.output<typeof newRun>>,
+  { req, body, tenant }: Call<unknown, z.output<typeof newRun>>,
 ): Promise<Reply> {
   const { prompt, messages, tools, approvals } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
@@ -182,7 +186,7 @@ async function createRun(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
   }
-  const made = await ingest.create(tenant, {
+  const run: NewRun = {
     messages: messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]),
     agent: body.agent ?? null,
     model: body.model ?? null,
@@ -191,11 +195,12 @@ async function createRun(
     metadata: body.metadata ?? {},
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
     asked: { ...(tools == null ? {} : { tools }), ...(approvals == null ? {} : { approvals }) },
-  });
+  };
+  const { run_id, session_id, state, ...how } = await ingest.create(tenant, run, idempotencyOf(req, body));
   return {
     status: 201,
-    body: { ...made, stream_url: `/v1/agent/runs/${made.run_id}/stream` },
-    headers: { Location: `/v1/agent/runs/${made.run_id}` },
+    body: { run_id, session_id, state, stream_url: `/v1/agent/runs/${run_id}/stream` },
+    headers: { Location: `/v1/agent/runs/${run_id}`, ...replayedHeader(how) },
   };
 }
 
@@ -287,17 +292,19 @@ async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
 
 async function spawnChild(
   { ingest }: Rooms,
-  { body, run: key }: Call<unknown, z.output<typeof newChild>>,
+  { req, body, run: key }: Call<unknown, z.output<typeof newChild>>,
 ): Promise<Reply> {
   const { prompt, child_id, tools_allowed } = body;
-  const spawned = await ingest.spawn(key, {
+  const child = {
     prompt,
     ...(child_id == null ? {} : { child_id }),
     ...(tools_allowed == null ? {} : { tools_allowed }),
-  });
+  };
+  const spawned = await ingest.spawn(key, child, idempotencyOf(req, key.run_id, body));
   const stream_url = `/v1/agent/runs/${spawned.child_id}/stream`;
   return {
     status: 201,
     body: { run_id: spawned.child_id, parent_id: key.run_id, state: "running", stream_url },
+    headers: replayedHeader(spawned),
   };
 }

@@ -5,7 +5,7 @@ import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
-import { type Head, isEnded } from "../../log/head.js";
+import type { Head } from "../../log/head.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
@@ -222,6 +222,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     levels(): StoreLevels {
       const { bavail, bsize } = statfsSync(path);
       return {
+        writing: writer.condition,
         runsLive: watched.liveRuns(),
         appendsWaiting: commits.waiting,
         hotRows: hot.rows,

@@ -2,6 +2,7 @@
 
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
+import type { StoreLevels } from "../../store.js";
 import type { Durability } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
@@ -9,6 +10,8 @@ import type { Answer, Ask } from "./thread.js";
 export interface Writer {
   /** Resolves once the list is committed and durable; rejects when nothing of it was stored. */
   write(list: readonly Write[]): Promise<void>;
+  /** Whether the last write was stored: not on a full disk, nor ever again after a failed flush. */
+  readonly condition: StoreLevels["writing"];
   /** Empties the write-ahead log into the database. */
   truncate(): Promise<void>;
   close(): Promise<void>;
@@ -24,14 +27,17 @@ export function writerThread(path: string, durability: Durability): Writer {
   const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
   // After a failed fsync nobody knows what is on disk: nothing is written until a restart has read it back.
   let broken: RunwireError | undefined;
+  let diskFull = false;
 
   thread.on("message", (answer: Answer) => {
     const asked = waiting.shift();
     if (answer.ok) {
+      diskFull = false;
       asked?.resolve();
       return;
     }
     const full = answer.errcode === sqliteFull || /full|ENOSPC/i.test(answer.message);
+    diskFull = full;
     const error = new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message);
     if (!full && (answer.errcode & 0xff) === sqliteIoErr) broken = error;
     asked?.reject(error);
@@ -59,6 +65,9 @@ export function writerThread(path: string, durability: Durability): Writer {
   }
 
   return {
+    get condition() {
+      return broken === undefined ? (diskFull ? "full" : "ok") : "broken";
+    },
     write: (list) => ask({ kind: "write", list }),
     truncate: () => ask({ kind: "truncate" }),
     async close() {

@@ -1,0 +1,31 @@
+// `Idempotency-Key`: a creation that is asked for again, because its answer was lost, is answered and not repeated.
+
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Idempotency } from "../log/head.js";
+import { badParam } from "./check.js";
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/;
+
+export const idempotencyHeader = {
+  "Idempotency-Key": "a word of your own: the same request under it again is answered as the first was",
+};
+
+/** Undefined where the client sent no key. `what` tells requests under the same key apart. */
+export function idempotencyOf(
+  { headers }: IncomingMessage,
+  ...what: readonly unknown[]
+): Idempotency | undefined {
+  const key = headers["idempotency-key"];
+  if (key === undefined) return undefined;
+  if (typeof key !== "string" || !keyPattern.test(key))
+    throw badParam("the header `Idempotency-Key`", "takes 1 to 255 visible characters");
+  return { key, digest: createHash("sha256").update(JSON.stringify(what)).digest("base64url") };
+}
+
+/** Tells the client that it was answered before. */
+export function replayedHeader({ replayed }: { readonly replayed?: true }): {
+  readonly [name: string]: string;
+} {
+  return replayed === true ? { "Idempotency-Replayed": "true" } : {};
+}
