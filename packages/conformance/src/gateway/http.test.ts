@@ -154,15 +154,15 @@ describe("a client that sends requests without waiting", () => {
     await raw.until((answer) => answer.includes('"running"', answer.indexOf('"ready"')));
     await append(url, live, text("later"), lifecycle("done"));
     await raw.ended;
-    const order = [...raw.text.matchAll(/"ok"|"ready"|"state":"\w+"/g)].map(([what]) => what);
+    const order = [...raw.text.matchAll(/"status":"\w+"|"state":"\w+"/g)].map(([what]) => what);
     expect(order).toEqual([
-      '"ok"',
+      '"status":"ok"',
       '"state":"running"',
       '"state":"done"',
-      '"ready"',
+      '"status":"ready"',
       '"state":"running"',
       '"state":"done"',
-      '"ok"',
+      '"status":"ok"',
     ]);
     expect(raw.text.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(5);
   });

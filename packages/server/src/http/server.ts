@@ -77,10 +77,10 @@ export function httpServer(options: HttpOptions): Server {
     method: string,
     account: Account,
   ) {
-    refuseSecrets(query);
     const found = find(method, path);
     const { route } = found;
     account.note({ route: route.path });
+    refuseSecrets(query);
     const unknown = {
       req,
       param: paramOf(found),
