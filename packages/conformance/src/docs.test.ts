@@ -20,8 +20,8 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 const scriptMsMax = 45_000;
 
 const documents = [
-  ...["README.md", "PROTOCOL.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].filter((name) =>
-    existsSync(join(root, name)),
+  ...["README.md", "PROTOCOL.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "clients/go/README.md"].filter(
+    (name) => existsSync(join(root, name)),
   ),
   ...(existsSync(join(root, "docs")) ? readdirSync(join(root, "docs")) : [])
     .filter((name) => name.endsWith(".md"))

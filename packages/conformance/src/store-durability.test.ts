@@ -3,16 +3,27 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { type Draft, limits } from "@runwire/protocol";
 import * as server from "@runwire/server";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
 import { openSqlite } from "./suites/store/server-module.js";
+import { wholeLog } from "./suites/store/soundness.js";
 import { freshIds, newRun, onTrial } from "./suites/store/trial.js";
 
 const writer = fileURLToPath(new URL("./crash-writer.js", import.meta.url));
@@ -76,9 +87,12 @@ describe("a data folder", () => {
 
   it("that this server cannot read is refused in one line, and stays as it is", async () => {
     const db = new DatabaseSync(path());
+    const { value: format } = db.prepare("SELECT value FROM meta WHERE name = 'format'").get() as {
+      value: string;
+    };
     db.exec("UPDATE meta SET value = '999' WHERE name = 'format'");
     expect(open).toThrow(/^[^\n]*has format 999, and this server reads format \d+;[^\n]*$/);
-    db.exec("UPDATE meta SET value = '1' WHERE name = 'format'");
+    db.prepare("UPDATE meta SET value = ? WHERE name = 'format'").run(format);
     db.close();
     // The refusal has freed the lock. A clean close leaves everything in one file.
     await open().close();
@@ -89,6 +103,55 @@ describe("a data folder", () => {
     expect(readFileSync(path())).toEqual(garbage);
   });
 });
+
+describe("a hot row", () => {
+  it("with a flipped bit in any column is refused at the start, in one line that names the file", () =>
+    onTrial(openSqlite(server), async (trial) => {
+      const key = await newRun(trial);
+      const producer = { id: "p", epoch: 1, seq: 1 };
+      const said: Draft = { type: "text.delta", payload: { text: "zażółć 🜂" }, scope: { turn_id: "turn_1" } };
+      await trial.ingest.append(key, [said, said, { type: "custom", payload: {} }], producer);
+      const before = await wholeLog(trial.store, key, "default");
+      await trial.reopen();
+      expect(await wholeLog(trial.store, key, "default")).toEqual(before);
+      await fc.assert(
+        fc.asyncProperty(fc.nat(), fc.nat(), fc.nat(), async (pickRow, pickColumn, pick) => {
+          const copy = mkdtempSync(join(tmpdir(), "runwire-hot-"));
+          try {
+            for (const name of ["runwire.db", "runwire.db-wal"]) {
+              const file = join(trial.folder, name);
+              if (existsSync(file)) copyFileSync(file, join(copy, name));
+            }
+            damageHot(join(copy, "runwire.db"), pickRow, pickColumn, pick);
+            expect(() => openSqlite(server)(copy, trial.clock)).toThrow(
+              /^stored data is damaged: [^\n]*runwire\.db: hot row \d+ \(its checksum differs\)$/,
+            );
+          } finally {
+            rmSync(copy, { recursive: true, force: true });
+          }
+        }),
+        { numRuns: 40 },
+      );
+    }));
+});
+
+/** Changes one character of one column that is set. */
+function damageHot(path: string, pickRow: number, pickColumn: number, pick: number): void {
+  const db = new DatabaseSync(path);
+  try {
+    const rows = db.prepare("SELECT * FROM hot").all() as { [column: string]: string | number | null }[];
+    const row = rows[pickRow % rows.length] ?? {};
+    const columns = Object.keys(row).filter((column) => column !== "row" && row[column] !== null);
+    const column = columns[pickColumn % columns.length] ?? "";
+    const value = row[column] ?? "";
+    const text = [...String(value)];
+    text[pick % text.length] = text[pick % text.length] === "1" ? "2" : "1";
+    const damaged = typeof value === "number" ? value + 1 + (pick % 100) : text.join("");
+    db.prepare(`UPDATE hot SET ${column} = ? WHERE row = ?`).run(damaged, row.row ?? 0);
+  } finally {
+    db.close();
+  }
+}
 
 describe("an erased tree", () => {
   for (const hotRowsMax of [100_000, 10]) {

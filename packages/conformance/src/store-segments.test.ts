@@ -128,7 +128,9 @@ describe("segments", { timeout: lawMsMax }, () => {
       for (let n = 0; n < 120; n++) await trial.ingest.append(key, [numbered(n), numbered(n), numbered(n)]);
       await wholeLog(trial.store, key, "full");
       const rows = sql(trial.folder, (db) =>
-        db.prepare("SELECT view, bytes FROM segments WHERE log = ? ORDER BY last_pos").all(key.run_id),
+        db
+          .prepare("SELECT view, bytes FROM segments WHERE tenant = ? AND log = ? ORDER BY last_pos")
+          .all(key.tenant, key.run_id),
       ) as { view: string; bytes: number }[];
       for (const view of views) {
         const sizes = rows.filter((row) => row.view === view).map(({ bytes }) => bytes);
@@ -267,8 +269,10 @@ function copied(folder: string): string {
 function flipBit(folder: string, key: Key, column: string, at: number, bit: number): void {
   sql(folder, (db) => {
     const row = db
-      .prepare(`SELECT segment, ${column} AS bytes FROM segments WHERE log = ? AND view = 'full'`)
-      .get(key.run_id) as { segment: number; bytes: Uint8Array };
+      .prepare(
+        `SELECT segment, ${column} AS bytes FROM segments WHERE tenant = ? AND log = ? AND view = 'full'`,
+      )
+      .get(key.tenant, key.run_id) as { segment: number; bytes: Uint8Array };
     const bytes = Uint8Array.from(row.bytes);
     const i = at % bytes.length;
     bytes[i] = (bytes[i] ?? 0) ^ (1 << bit);

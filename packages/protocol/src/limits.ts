@@ -3,8 +3,15 @@
 export const limits = {
   /** An event's payload as JSON text. */
   eventBytesMax: 8 * 1024 * 1024,
-  /** A delta longer than this is split into several; other members longer than this are spilled. */
+  /** A delta longer than this is split into several. */
   deltaBytesMax: 64 * 1024,
+  /** A member of a control event whose JSON text is longer than this is spilled to a blob. */
+  memberBytesMax: 64 * 1024,
+  /** What an event keeps of a text that was spilled. */
+  previewCharsMax: 1024,
+  /** Members that an event names as redacted, and the longest pointer that names one. */
+  redactedNamesMax: 100,
+  redactedCharsMax: 512,
   /** A group that has joined this much is emitted at once. */
   groupBytesMax: 1024 * 1024,
   /** Two text or reasoning events of one run that no control event separates are this far apart. */

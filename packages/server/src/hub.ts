@@ -55,7 +55,7 @@ export function hub(store: Store, bus: Bus): Hub {
     // Listen before the first read: an append between the two still rings.
     let log: FollowedLog | undefined;
     let rang = false;
-    const unlisten = bus.listen(key.run_id, () => {
+    const unlisten = bus.listen(key, () => {
       rang = true;
       log?.ring();
     });

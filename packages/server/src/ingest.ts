@@ -1,14 +1,19 @@
 // THE WRITE PATH. Everything that becomes an event comes through here, whoever says it:
 //
-//   draft ─▶ accept (state machine, children, plan gate) ─▶ commit (number, shape, mirror) ─▶ store (fsync) ─▶ answer
+//   draft ─▶ accept (state machine, children, plan gate) ─▶ redact, spill ─▶ commit (number, shape, mirror)
+//         ─▶ store (fsync) ─▶ answer
 //
 // The reading side begins in stream.ts.
 
 import { type Draft, type Facts, is, isFinal, limits, type RunState, RunwireError } from "@runwire/protocol";
+import type { CountedBlobs } from "./blobs/counted.js";
+import { spilling } from "./blobs/spilling.js";
 import { descendant, spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
-import { type Head, isEnded, type RunRecord } from "./log/head.js";
+import { type Head, type Idempotency, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
+import { type Redact, redacting } from "./redact.js";
+import { runMap } from "./run-map.js";
 import type { RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -44,11 +49,34 @@ export interface NewChild {
   readonly tools_allowed?: readonly string[];
 }
 
+export interface CreatedRun {
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly state: RunState;
+  /** Where this is the answer to an earlier request under the same key, and nothing was made. */
+  readonly replayed?: true;
+}
+
+export interface SpawnedRun {
+  readonly child_id: string;
+  readonly replayed?: true;
+}
+
+export interface IngestOptions {
+  /** How many runs of one tenant may live, children among them, for another root to be created. */
+  readonly liveRunsMax?: number;
+  /** Where large members go; without it they stay in their events. */
+  readonly blobs?: CountedBlobs;
+  /** What must not be stored; without it everything is, as it came. */
+  readonly redact?: Redact;
+}
+
 export interface Ingest {
-  create(tenant: string, run: NewRun): Promise<{ run_id: string; session_id: string; state: RunState }>;
+  /** Under a key that the tenant has used for the same request, answers what that was answered. */
+  create(tenant: string, run: NewRun, idempotency?: Idempotency): Promise<CreatedRun>;
   /** All or nothing. With a claim, drafts that are already stored are skipped. */
   append(key: RunKey, drafts: readonly Draft[], claim?: ProducerClaim): Promise<Appended>;
-  spawn(key: RunKey, child: NewChild): Promise<{ child_id: string }>;
+  spawn(key: RunKey, child: NewChild, idempotency?: Idempotency): Promise<SpawnedRun>;
   /** Any other change to a run, decided against its head inside the transaction. */
   change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
   /** Does what is due: pending deltas, lost producers, requests past their time. */
@@ -65,48 +93,58 @@ export interface Swept {
 
 const foldTriesMax = 20;
 
-export function ingest(store: Store, transcripts: Transcripts): Ingest {
-  const ticks = new Map<string, NodeJS.Timeout>();
+export function ingest(store: Store, transcripts: Transcripts, options: IngestOptions = {}): Ingest {
+  const { liveRunsMax = Number.POSITIVE_INFINITY, blobs, redact } = options;
+  const spilled = blobs === undefined ? store.append : spilling(store.append, blobs);
+  const commits = redact === undefined ? spilled : redacting(spilled, redact);
+  const ticks = runMap<NodeJS.Timeout>();
 
   /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
   async function change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T> {
     const pending: string[] = [];
-    const value = await store
-      .append(key, (commit) => {
-        pending.length = 0;
-        const decided = decide(commit);
-        for (const run_id of commit.touched()) {
-          commit.tick(run_id);
-          if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
-        }
-        return decided;
-      })
-      .catch(async (error: unknown) => {
-        const missing = error instanceof RunwireError && error.code === "KAI-RUN-MISSING-0001";
-        if (missing && (await store.isErased(key)))
-          throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
-        throw error;
-      });
+    const value = await commits(key, (commit) => {
+      pending.length = 0;
+      const decided = decide(commit);
+      for (const run_id of commit.touched()) {
+        commit.tick(run_id);
+        if ((commit.head(run_id)?.groups.length ?? 0) > 0) pending.push(run_id);
+      }
+      return decided;
+    }).catch(async (error: unknown) => {
+      const missing = error instanceof RunwireError && error.code === "KAI-RUN-MISSING-0001";
+      if (missing && (await store.isErased(key)))
+        throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
+      throw error;
+    });
     for (const run_id of pending) tickLater({ tenant: key.tenant, run_id });
     return value;
   }
 
   function tickLater(key: RunKey): void {
-    if (ticks.has(key.run_id)) return;
+    const { tenant, run_id } = key;
+    if (ticks.has(tenant, run_id)) return;
     const timer = setTimeout(() => {
-      ticks.delete(key.run_id);
+      ticks.delete(tenant, run_id);
       // A store that is down keeps the text in the full log; the sweeper tries again.
-      change(key, (commit) => commit.tick(key.run_id)).catch(() => {});
+      change(key, (commit) => commit.tick(run_id)).catch(() => {});
     }, limits.tickMs);
-    ticks.set(key.run_id, timer);
+    ticks.set(tenant, run_id, timer);
   }
 
   return {
-    async create(tenant, run) {
-      return change({ tenant, run_id: "" }, (commit) => {
+    async create(tenant, run, idempotency) {
+      return change({ tenant, run_id: "" }, (commit): CreatedRun => {
+        const made = createdBefore(commit, null, idempotency);
+        if (made !== undefined) {
+          const { run_id, session_id, planning_gate } = made;
+          return { run_id, session_id: session_id ?? "", state: firstState(planning_gate), replayed: true };
+        }
+        if (commit.liveRuns() >= liveRunsMax) {
+          throw new RunwireError("KAI-LIMIT-RUNS-0001", `${liveRunsMax} may live at once`);
+        }
         const run_id = commit.newId("run", commit.nowMs);
         const session_id = run.session_id ?? commit.newId("sess", commit.nowMs);
-        const state: RunState = run.planning_gate === "off" ? "running" : "planning";
+        const state = firstState(run.planning_gate);
         commit.create({
           tenant,
           run_id,
@@ -120,6 +158,7 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
           external: true,
           lease_ms: run.lease_ms,
           metadata: run.metadata,
+          idempotency: idempotency ?? null,
         });
         const { messages, agent, model, metadata, asked } = run;
         const turn_id = commit.newId("turn", commit.nowMs);
@@ -154,10 +193,12 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
       }
     },
 
-    spawn: (key, child) =>
-      change(key, (commit) => {
+    spawn: (key, child, idempotency) =>
+      change(key, (commit): SpawnedRun => {
+        const made = createdBefore(commit, key.run_id, idempotency);
+        if (made !== undefined) return { child_id: made.run_id, replayed: true };
         headIn(commit, key.run_id);
-        return { child_id: spawn(commit, key.run_id, { ...child }) };
+        return { child_id: spawn(commit, key.run_id, { ...child }, { idempotency }) };
       }),
 
     change,
@@ -186,7 +227,6 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
 
     close() {
       for (const timer of ticks.values()) clearTimeout(timer);
-      ticks.clear();
     },
   };
 
@@ -201,6 +241,25 @@ export function ingest(store: Store, transcripts: Transcripts): Ingest {
       said.set(ending.run_id, { pos, text: message });
     }
   }
+}
+
+function firstState(gate: RunRecord["planning_gate"]): RunState {
+  return gate === "off" ? "running" : "planning";
+}
+
+/** The run that an earlier request under this key made, below the same parent; a refusal where that was another. */
+function createdBefore(
+  commit: Commit,
+  parent_id: string | null,
+  idempotency: Idempotency | undefined,
+): RunRecord | undefined {
+  if (idempotency === undefined) return undefined;
+  const made = commit.createdUnder(idempotency.key);
+  if (made === undefined) return undefined;
+  if (made.idempotency?.digest !== idempotency.digest || made.parent_id !== parent_id) {
+    throw new RunwireError("KAI-REQUEST-KEY-0001");
+  }
+  return made;
 }
 
 function appendDrafts(
@@ -274,7 +333,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     return;
   }
   if (is(draft, "child.spawn")) {
-    spawn(commit, target, draft.payload, draft.scope);
+    spawn(commit, target, draft.payload, { scope: draft.scope });
     return;
   }
   if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);

@@ -1,9 +1,13 @@
+import type { CountedBlobs } from "./blobs/counted.js";
 import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
 import type { Metrics } from "./metrics.js";
+import type { Quotas } from "./quotas.js";
 import type { Report } from "./report.js";
+import type { Retention } from "./retention.js";
+import type { Settings } from "./settings.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -14,7 +18,11 @@ export interface Rooms {
   readonly hub: Hub;
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
+  readonly blobs: CountedBlobs;
   readonly connections: Connections;
+  readonly retention: Retention;
+  readonly quotas: Quotas;
+  readonly settings: Settings;
   readonly report: Report;
   readonly metrics: Metrics;
 }

@@ -1,11 +1,12 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { StoredEvent, View } from "@runwire/protocol";
+import type { RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
+import type { BlobRef } from "./log/record.js";
 
-/** A run, or a feed, of a tenant. Nothing is ever looked up without the tenant. */
+/** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
   readonly tenant: string;
   readonly run_id: string;
@@ -36,14 +37,32 @@ export interface Store {
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
   eraseTree(root: RunKey): Promise<void>;
+  /** Many at once, for the price of one. */
+  eraseTrees(roots: readonly RunKey[]): Promise<void>;
+  /** Removes the full view of trees that have ended; the default view still answers. */
+  dropFullViews(roots: readonly RunKey[]): Promise<void>;
+
+  /** Trees that have ended, the oldest first. Ages are counted by the store's own clock, which no jump makes run. */
+  endedTrees(tenant: string, query: TreeQuery): Promise<TreePage>;
+  /** Tenants that have runs, in order, after a name. */
+  tenants(after: string, limit: number): Promise<readonly string[]>;
+  /** What was set for a tenant; undefined where nothing was. */
+  tenantSettings(tenant: string): Promise<TenantSettings | undefined>;
+  setTenantSettings(tenant: string, settings: TenantSettings): Promise<void>;
+
+  /** A blob that a run of this tenant refers to; undefined where none does. */
+  blob(tenant: string, ref: string): Promise<BlobRef | undefined>;
 
   /** Transcripts kept so that a fold need not begin at the first event. */
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(key: RunKey, view: View, pos: number): Promise<KeptSnapshot | undefined>;
 
+  /** What credentials were turned into. */
+  readonly grants: Grants;
+
   /** The oldest event that is still kept: 1 for a run, later for a feed that has been pruned. */
   oldest(key: RunKey): Promise<number>;
-  /** Forgets what feeds need not keep. */
+  /** Forgets what feeds need not keep, and grants that are over. */
   prune(): Promise<void>;
 
   /** Starts a run's lease anew. Leases are counted by the store's own clock. */
@@ -52,14 +71,85 @@ export interface Store {
   due(): Promise<readonly DueRun[]>;
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
-  onMoved(heard: (moved: Moved) => void): void;
+  onMoved(heard: (log: RunKey) => void): void;
+  /** Hears of blobs that erased trees no longer refer to; the erasing waits for it. */
+  onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
   levels(): StoreLevels;
   close(): Promise<void>;
 }
 
-export interface Moved {
+/** What may be set for one tenant. */
+export interface TenantSettings {
+  readonly retention: RetentionDays;
+}
+
+/** How long after its root's end a tree is kept, by how that ended; null for ever. */
+export interface RetentionDays {
+  readonly done_days: number | null;
+  readonly aborted_days: number | null;
+  readonly error_days: number | null;
+  /** The same for its full view alone. */
+  readonly full_days: number | null;
+}
+
+export interface TreeQuery {
+  readonly state: Extract<RunState, "done" | "aborted" | "error">;
+  /** How long ago its root has ended, at least, and less than. */
+  readonly ageMsMin: number;
+  readonly ageMsMax?: number;
+  /** Only those that still have their full view; sizes are that view's. */
+  readonly full: boolean;
+  readonly limit: number;
+  /** The `next` of the page before. */
+  readonly cursor?: TreeCursor;
+}
+
+export interface TreeCursor {
+  readonly endedMs: number;
+  readonly run_id: string;
+}
+
+export interface TreePage {
+  readonly trees: readonly EndedTree[];
+  readonly next: TreeCursor | null;
+}
+
+export interface EndedTree {
   readonly tenant: string;
-  readonly log: string;
+  readonly run_id: string;
+  readonly state: TreeQuery["state"];
+  readonly ended_at: string;
+  readonly runs: number;
+  /** About what it takes in the store. */
+  readonly bytes: number;
+}
+
+/** A stream ticket or a console's session: derived from a credential, good for less, and kept across restarts. */
+export interface Grant {
+  /** SHA-256 of the secret, in hex. The secret itself is kept nowhere. */
+  readonly hash: string;
+  readonly kind: "ticket" | "session";
+  readonly tenant: string;
+  readonly scopes: readonly string[];
+  /** What it was made with, as `Caller` names it. */
+  readonly credential: string;
+  /** What it is good for, as JSON. */
+  readonly resource: unknown;
+  readonly madeMs: number;
+  /** When it was first used; null before. */
+  readonly usedMs: number | null;
+  readonly endsMs: number;
+  readonly csrf: string | null;
+}
+
+export interface Grants {
+  /** Resolves once it is durable. */
+  put(grant: Grant): Promise<void>;
+  /** Undefined where there is none, or it is over by the wall clock. */
+  get(hash: string): Promise<Grant | undefined>;
+  /** Stores the first use; later ones change nothing. */
+  use(hash: string, atMs: number): Promise<void>;
+  drop(hash: string): Promise<void>;
 }
 
 export interface RunQuery {

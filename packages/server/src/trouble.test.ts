@@ -53,14 +53,15 @@ describe("a sweep", () => {
     const rooms = {
       ingest: { sweep: async () => ({ leasesLost: 2, failures: [new Error("a"), new Error("b")] }) },
       store: { prune: async () => Promise.reject(new Error("c")) },
+      retention: { sweep: async () => Promise.reject(new Error("d")) },
       metrics: counted,
       report: (...line: unknown[]) => void told.push(line),
     } as unknown as Parameters<typeof sweep>[0];
     await sweep(rooms);
     const text = await counted.text(levels);
     expect(text).toContain("runwire_sweeps_total 1\n");
-    expect(text).toContain("runwire_sweep_failures_total 3\n");
+    expect(text).toContain("runwire_sweep_failures_total 4\n");
     expect(text).toContain("runwire_leases_lost_total 2\n");
-    expect(told).toEqual([["warn", "sweep failed", { failures: 3, error: "Error: a" }]]);
+    expect(told).toEqual([["warn", "sweep failed", { failures: 4, error: "Error: a" }]]);
   });
 });

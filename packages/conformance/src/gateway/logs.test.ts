@@ -152,7 +152,7 @@ describe("the log", () => {
 
   it("has a line for each request, by the pattern of its route", async () => {
     const run_id = await createRun(url);
-    const { headers, text: body } = await call(url, "GET", `/v1/agent/runs/${run_id}?x=1`);
+    const { headers, text: body } = await call(url, "GET", `/v1/agent/runs/${run_id}`);
     const line = await lineAbout(headers.get("runwire-request-id"));
     expect(line).toMatchObject({
       level: "info",
@@ -262,18 +262,19 @@ describe("the log", () => {
     );
     // Streams, on every wire, and what is said on one.
     for (const wire of wireNames) {
-      const reading = await openReading(
-        wire,
-        url,
-        `${streamPath({ run_id: other })}&ticket=${plant()}`,
-        secretive(),
-      );
+      const reading = await openReading(wire, url, streamPath({ run_id: other }), {
+        "Last-Event-ID": plant(),
+        "User-Agent": plant(),
+      });
       await reading.until(({ events }) => events.length > 0);
       reading.stop();
+      told.push(
+        (await readAll(wire, url, `${streamPath({ run_id: other })}&ticket=${plant()}`, secretive())).text,
+      );
       told.push((await readAll(wire, url, `${streamPath({ run_id: "run_nobody" })}&ticket=${plant()}`)).text);
       told.push((await readAll(wire, url, streamPath({ run_id: other, detail: plant() }))).text);
     }
-    const several = await openReading("websocket", url, `/v1/agent/stream?ticket=${plant()}`);
+    const several = await openReading("websocket", url, "/v1/agent/stream");
     several.send(`{"type":"subscribe", ${plant()}`);
     several.send({ type: plant(), run_id: other });
     await several.until(({ heard }) => heard.length === 2);

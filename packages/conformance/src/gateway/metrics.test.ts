@@ -265,7 +265,7 @@ describe("requests", () => {
     const run_id = await createRun(url);
     const route = "/v1/agent/runs/:id";
     for (let i = 0; i < 3; i++) await call(url, "GET", `/v1/agent/runs/${run_id}`);
-    await call(url, "GET", "/v1/agent/runs/run_nobody?token=x");
+    await call(url, "GET", "/v1/agent/runs/run_nobody");
     await call(url, "PUT", `/v1/agent/runs/${run_id}`);
     await call(url, "GET", "/v1/secret/place");
     await append(url, run_id, lifecycle("error"));

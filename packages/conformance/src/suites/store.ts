@@ -8,11 +8,15 @@
 
 import { describe } from "vitest";
 import { childLaws } from "./store/children.js";
+import { erasingLaws } from "./store/erasing.js";
+import { grantLaws } from "./store/grants.js";
+import { keyLaws } from "./store/keys.js";
 import { leaseLaws } from "./store/leases.js";
 import { logLaws } from "./store/log.js";
 import { producerLaws } from "./store/producers.js";
 import { settledLaws } from "./store/settled.js";
 import { shapeLaws } from "./store/shape.js";
+import { strangerLaws } from "./store/strangers.js";
 import { tenantLaws } from "./store/tenants.js";
 import { lawMsMax } from "./store/trial.js";
 import type { Open } from "./store/under-test.js";
@@ -25,6 +29,10 @@ export function storeSuite(name: string, open: Open): void {
     settledLaws(open);
     producerLaws(open);
     leaseLaws(open);
+    keyLaws(open);
+    grantLaws(open);
     tenantLaws(open);
+    erasingLaws(open);
+    strangerLaws(open);
   });
 }

@@ -1,37 +1,43 @@
-// The HTTP front: finds the route, asks it, answers. Trouble before a stream has begun is a status and an error
-// body; after that it is the stream's own.
+// The HTTP front: finds the route, asks the gate who is asking, reads what the route wants to know, hands over the
+// call, answers. Trouble before a stream has begun is a status and an error body; after that it is the stream's own.
 
 import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
+import { type Gate, refuseSecrets } from "../auth/gate.js";
+import { Limited, type Quotas } from "../quotas.js";
 import { type Report, stackOf } from "../report.js";
-import type { Sockets } from "../transports/websocket.js";
+import type { Settings } from "../settings.js";
+import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
-import { MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import { readObject } from "./body.js";
+import { checkBody, checkQuery } from "./check.js";
+import { front } from "./front.js";
+import { type Asked, type Found, MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import type { Tls } from "./tls.js";
 
 export interface HttpOptions {
   readonly routes: readonly Route[];
-  readonly sockets: Sockets;
+  readonly settings: Settings;
+  readonly tls: Tls | null;
+  readonly gate: Gate;
+  readonly quotas: Quotas;
   readonly isLeaving: () => boolean;
   readonly report: Report;
   readonly accounts: Accounts;
 }
 
-/** Everyone's until there are keys. */
-const tenant = "default";
 const headersMs = 20_000;
-const headerBytesMax = 16 * 1024;
 
-export function httpServer({ routes, sockets, isLeaving, report, accounts }: HttpOptions): Server {
-  const find = router(routes);
-  // A request may last as long as its append session; bodies of other requests have a time limit of their own.
-  const server = createServer({
-    IncomingMessage: Request,
-    requestTimeout: 0,
-    headersTimeout: headersMs,
-    maxHeaderSize: headerBytesMax,
-  });
+export function httpServer(options: HttpOptions): Server {
+  const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
+  const { find, methods } = router(routes);
+  const { check: checkFront, headers: guardsOf, preflight } = front(settings);
+  // A query that is not there says the same every time.
+  const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
+  const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
     const account = accounts.request(req, res);
@@ -41,23 +47,52 @@ export function httpServer({ routes, sockets, isLeaving, report, accounts }: Htt
   async function handle(req: IncomingMessage, res: ServerResponse, account: Account): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
-    checkHost(req);
-    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    checkFront(req);
+    for (const [name, value] of Object.entries(guardsOf(req))) res.setHeader(name, value);
     const { path, query } = split(req);
-    const { route, params } = find(req.method ?? "GET", path);
-    account.note({ route: route.path, tenant });
-    const param = paramOf(params);
+    if (req.method === "OPTIONS") {
+      send(req, res, { status: 204, headers: preflight(methods(path)) });
+      return;
+    }
+    const { route, known, release } = await admit(req, path, query, req.method ?? "GET", account);
+    res.once("close", release);
+    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    const body = route.body === null ? null : checkBody(route.body, await readObject(req, settings));
     const reply = await route.handle({
-      req,
+      ...known,
       res,
-      query,
-      tenant,
-      param,
+      body,
       get run() {
-        return { tenant, run_id: param("id") };
+        return runOf(known);
       },
     });
     if (reply !== undefined) send(req, res, reply);
+  }
+
+  /** Who asks for what; throws where they may not. Call `release` when the request is over. */
+  async function admit(
+    req: IncomingMessage,
+    path: string,
+    query: URLSearchParams,
+    method: string,
+    account: Account,
+  ) {
+    refuseSecrets(query);
+    const found = find(method, path);
+    const { route } = found;
+    account.note({ route: route.path });
+    const unknown = {
+      req,
+      param: paramOf(found),
+      query: query === noQuery ? noQueries.get(route) : checkQuery(route.query, query),
+    };
+    const caller = await gate.admit(route, unknown);
+    const { tenant, credential } = caller;
+    // Whoever needs no credential is nobody's tenant, and its questions cost nothing.
+    const isAnyone = route.scope === "anyone";
+    if (!isAnyone) account.note({ tenant, credential });
+    const release = isAnyone ? () => {} : quotas.enter(tenant);
+    return { route, known: { ...unknown, caller, tenant }, release };
   }
 
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
@@ -68,11 +103,7 @@ export function httpServer({ routes, sockets, isLeaving, report, accounts }: Htt
     }
     const told = toldOf(error, account);
     account.refused(told);
-    const headers = {
-      ...(told instanceof MethodNotAllowed ? { Allow: told.allow } : {}),
-      ...(told.row.retry ? { "Retry-After": "1" } : {}),
-    };
-    send(req, res, { status: told.row.status, body: told, headers });
+    send(req, res, { status: told.row.status, body: told, headers: headersOf(told) });
   }
 
   // For the operator; the client is told no more than that there was one.
@@ -87,7 +118,7 @@ export function httpServer({ routes, sockets, isLeaving, report, accounts }: Htt
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else {
-      const told = unreadable(error.code);
+      const told = unreadable(error.code, settings);
       refuse(socket, told, accounts.unreadable(told));
     }
   });
@@ -108,20 +139,48 @@ export function httpServer({ routes, sockets, isLeaving, report, accounts }: Htt
     head: Buffer,
     account: ReturnType<Accounts["upgrade"]>,
   ): Promise<void> {
-    checkHost(req);
+    checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const { route, params } = find("GET", path);
-    account.note({ route: route.path, tenant });
+    const { route, known, release } = await admit(req, path, query, "GET", account);
+    socket.once("close", release);
+    if (route.upgrade === null)
+      throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
     const { requestId, accepted } = account;
-    const asked = { req, socket, head, query, tenant, requestId, accepted };
-    if (route.path === "/v1/agent/stream") await sockets.many(asked);
-    else if (route.path === "/v1/agent/runs/:id/stream") await sockets.one(asked, paramOf(params)("id"));
-    else throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
+    await route.upgrade({
+      ...known,
+      socket,
+      head,
+      requestId,
+      accepted,
+      get run() {
+        return runOf(known);
+      },
+    });
   }
 
   return server;
 }
+
+/** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
+function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
+  const options = { requestTimeout: 0, headersTimeout: headersMs, maxHeaderSize: headerBytesMax };
+  if (tls === null) return createServer({ ...options, IncomingMessage: Request });
+  const secure = createSecureServer({
+    ...tls,
+    ...options,
+    allowHTTP1: true,
+    minVersion: "TLSv1.2",
+    Http1IncomingMessage: Request,
+    maxSessionMemory: sessionMegabytesMax,
+    settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
+  });
+  // The same events, requests and responses, as far as this server uses them.
+  return secure as unknown as Server;
+}
+
+const streamsPerSessionMax = 250;
+const sessionMegabytesMax = 10;
 
 /**
  * Node hands every request with an `Upgrade` header over as an upgrade. Only WebSockets are; whoever offers another
@@ -139,7 +198,12 @@ class Request extends IncomingMessage {
 
 const asked = new WeakSet<IncomingMessage>();
 
-function paramOf(params: ReadonlyMap<string, string>): (name: string) => string {
+/** The run that the path names; asked for only by routes that name one. */
+function runOf({ tenant, param }: Pick<Asked, "tenant" | "param">): RunKey {
+  return { tenant, run_id: param("id") };
+}
+
+function paramOf({ params }: Found): (name: string) => string {
   return (name) => {
     const value = params.get(name);
     if (isId(value)) return value;
@@ -158,34 +222,14 @@ function split({ url = "/" }: IncomingMessage): { readonly path: string; readonl
 /** Shared, and read only: most requests have none. */
 const noQuery = new URLSearchParams();
 
-/**
- * An open server answers those who call it by its loopback name, from no page or its own: a page of another site,
- * or a name that was made to point here, gets nothing.
- */
-function checkHost(req: IncomingMessage): void {
-  const { host = "", origin } = req.headers;
-  if (!loopbackNames.has(hostName(host)) || countOf(req.rawHeaders, "host") !== 1) {
-    throw new RunwireError("KAI-REQUEST-HOST-0001", "unknown Host");
-  }
-  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
-    throw new RunwireError("KAI-REQUEST-HOST-0001", `pages of ${host} may call, not pages of another origin`);
-  }
-}
-
-/** Node keeps the first of several; a front that keeps another would see another host. */
-function countOf(rawHeaders: readonly string[], name: string): number {
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const header = rawHeaders[i] as string;
-    if (header.length === name.length && header.toLowerCase() === name) count += 1;
-  }
-  return count;
-}
-
-const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);
-
-function hostName(host: string): string {
-  return host.replace(/:[0-9]{1,5}$/, "").toLowerCase();
+function headersOf(error: RunwireError): { readonly [name: string]: string } {
+  const { status, retry } = error.row;
+  const retryMs = error instanceof Limited ? error.retryMs : 1000;
+  return {
+    ...(error instanceof MethodNotAllowed ? { Allow: error.allow } : {}),
+    ...(status === 401 ? { "WWW-Authenticate": 'Bearer realm="runwire"' } : {}),
+    ...(retry ? { "Retry-After": String(Math.ceil(retryMs / 1000)) } : {}),
+  };
 }
 
 function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
@@ -199,10 +243,10 @@ function send(req: IncomingMessage, res: ServerResponse, { status, body, text, h
     "Cache-Control": "no-store",
     ...headers,
   });
-  res.end(content);
+  res.end(req.method === "HEAD" ? "" : content);
 }
 
-function unreadable(code: string | undefined): RunwireError {
+function unreadable(code: string | undefined, { headerBytesMax }: Settings): RunwireError {
   if (code === "HPE_HEADER_OVERFLOW") {
     return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
   }
@@ -213,8 +257,10 @@ function unreadable(code: string | undefined): RunwireError {
 function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
+  const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
+      `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
   );
 }

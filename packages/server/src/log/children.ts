@@ -2,7 +2,7 @@
 
 import { type Facts, limits, RunwireError, type Scope } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
-import { isEnded } from "./head.js";
+import { type Idempotency, isEnded } from "./head.js";
 import { headIn } from "./lifecycle.js";
 
 /** A live descendant that a draft names, or a refusal. */
@@ -30,7 +30,7 @@ export function spawn(
   commit: Commit,
   parent_id: string,
   payload: Facts & { child_id?: string; prompt?: string },
-  scope?: Scope,
+  of: { readonly scope?: Scope | undefined; readonly idempotency?: Idempotency | undefined } = {},
 ): string {
   const parent = headIn(commit, parent_id);
   if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
@@ -56,9 +56,10 @@ export function spawn(
     planning_gate: "off",
     created_at: new Date(commit.nowMs).toISOString(),
     metadata: {},
+    idempotency: of.idempotency ?? null,
   });
   const spawn = { type: "child.spawn" as const, payload: { ...payload, child_id } };
-  commit.write(parent_id, scope === undefined ? spawn : { ...spawn, scope });
+  commit.write(parent_id, of.scope === undefined ? spawn : { ...spawn, scope: of.scope });
   commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
   const messages = [{ role: "user", content: payload.prompt ?? "" }];
   const { session_id, agent } = run;

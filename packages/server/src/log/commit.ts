@@ -24,13 +24,14 @@ import {
   firstHead,
   type Group,
   type Head,
+  isEnded,
   joinedChars,
   joinedPayload,
   nextIn,
   type RunRecord,
   withProducer,
 } from "./head.js";
-import type { Place, ProducerMark, Record } from "./record.js";
+import type { BlobRef, Place, ProducerMark, Record } from "./record.js";
 
 /** What a writer may do inside the transaction. A throw takes back everything this writer did. */
 export interface Commit {
@@ -39,7 +40,14 @@ export interface Commit {
   head(run_id: string): Head | undefined;
   newId: IdSource["next"];
   create(run: RunRecord): void;
-  write(run_id: string, draft: Draft): void;
+  /** The tenant's run that was created under this key: committed, or just now. A key is kept as long as its run. */
+  createdUnder(key: string): RunRecord | undefined;
+  /** How many runs of the tenant live, children among them, with what this commit has written so far. */
+  liveRuns(): number;
+  /** `blobs` are those that the draft refers to; they are stored already. */
+  write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void;
+  /** The draft as `write` would store it, to compare it with what is stored. */
+  asWritten(draft: Draft): Draft;
   /** Stores how far a fenced producer has come, with whatever else this writer writes. */
   mark(producer: ProducerMark): void;
   /** The run's unsettled model text, given what was unsettled at a position of its default log. */
@@ -61,9 +69,11 @@ export interface CommitParts {
   readonly ids: IdSource;
   /** Heads as committed, of the writer's tenant. */
   readonly headOf: (run_id: string) => Head | undefined;
-  /** Whether any tenant has a run of this id. */
+  /** Whether the writer's tenant has, or had, a run of this id. */
   readonly isTaken: (run_id: string) => boolean;
   readonly leaseLost: (run_id: string) => boolean;
+  readonly createdUnder: (key: string) => RunRecord | undefined;
+  readonly liveRuns: () => number;
 }
 
 /** A commit in the making: what one writer wrote, kept apart until it is whole. */
@@ -76,7 +86,8 @@ export interface Draftwork {
   readonly kept: ReadonlySet<string>;
 }
 
-export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitParts): Draftwork {
+export function draftwork(parts: CommitParts): Draftwork {
+  const { nowMs, ids, headOf, isTaken, leaseLost } = parts;
   const records: Record[] = [];
   const created: RunRecord[] = [];
   const heads = new Map<string, Head>();
@@ -99,6 +110,7 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
     draft: Draft,
     covers: number | null,
     scopeText: string | null,
+    blobs: readonly BlobRef[] = [],
   ): void {
     const places: Place[] = [];
     const { type, payload } = draft;
@@ -126,12 +138,14 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
       id: ids.next("evt", nowMs),
       ts,
       type,
+      tenant: producing.run.tenant,
       by,
       payloadText,
       scopeText,
       places,
       covers,
       producer,
+      blobs,
     };
     records.push(record);
     if (producer !== null) kept.delete(producer.log);
@@ -162,14 +176,14 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
     }
   }
 
-  function write(run_id: string, draft: Draft): void {
+  function write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void {
     const { state } = known(run_id);
     if (state !== null && isFinal(state))
       throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
     const scopeText = draft.scope === undefined ? null : JSON.stringify(draft.scope);
     if (flowOf(draft.type) === "control") {
       flush(run_id);
-      place(run_id, { default: true, full: true }, draft, null, scopeText);
+      place(run_id, { default: true, full: true }, draft, null, scopeText, blobs);
       return;
     }
     for (const piece of splitDelta(draft)) {
@@ -196,9 +210,19 @@ export function draftwork({ nowMs, ids, headOf, isTaken, leaseLost }: CommitPart
         created.push(run);
         heads.set(run.run_id, firstHead(run));
       },
+      createdUnder: (key) =>
+        created.find(({ idempotency }) => idempotency?.key === key) ?? parts.createdUnder(key),
+      liveRuns() {
+        let ended = 0;
+        for (const [log, head] of heads) {
+          if (isEnded(head) && !isEnded(headOf(log) ?? firstHead(head.run))) ended += 1;
+        }
+        return parts.liveRuns() + created.length - ended;
+      },
       touched: () => [...heads.keys()],
       committed: headOf,
       write,
+      asWritten: (draft) => draft,
       tick,
       flush,
       mark(mark) {
@@ -241,7 +265,7 @@ function placeIn(
   };
 }
 
-function tooLarge(): RunwireError {
+export function tooLarge(): RunwireError {
   return new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
 }
 

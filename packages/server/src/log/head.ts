@@ -8,6 +8,7 @@ import {
   flowOf,
   isCore,
   isFinal,
+  isObject,
   type RunState,
   type View,
 } from "@runwire/protocol";
@@ -44,6 +45,12 @@ export interface Request {
   readonly answer: string | null;
 }
 
+/** What a client called the request that made a run, and the digest of that request. */
+export interface Idempotency {
+  readonly key: string;
+  readonly digest: string;
+}
+
 /** What a run was created with. */
 export interface RunRecord {
   readonly tenant: string;
@@ -59,6 +66,7 @@ export interface RunRecord {
   readonly external: boolean;
   readonly lease_ms: number;
   readonly metadata: Facts;
+  readonly idempotency: Idempotency | null;
 }
 
 export interface Head {
@@ -87,6 +95,8 @@ export interface Head {
   readonly plan_id: string | null;
   readonly steps: number;
   readonly usage: { readonly [member: string]: number };
+  /** Whether its full view was given a shorter life, which is over. */
+  readonly fullGone: boolean;
 }
 
 export function firstHead(run: RunRecord): Head {
@@ -109,6 +119,7 @@ export function firstHead(run: RunRecord): Head {
     plan_id: null,
     steps: 0,
     usage: {},
+    fullGone: false,
   };
 }
 
@@ -127,6 +138,7 @@ export function feedHead(tenant: string, log: string): Head {
     external: false,
     lease_ms: 0,
     metadata: {},
+    idempotency: null,
   });
 }
 
@@ -279,10 +291,16 @@ function resolved(requests: Head["requests"], id: string, p: Facts): Head["reque
   const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
   if (known === undefined || known.status !== "pending") return requests;
   const closed = p.outcome === "expired" || p.outcome === "closed";
-  const answer = JSON.stringify(
-    known.kind === "approval" ? [p.decision, p.input ?? null] : (p.answer ?? null),
-  );
-  return { ...requests, [id]: { ...known, status: closed ? "closed" : "resolved", answer } };
+  const status = closed ? "closed" : "resolved";
+  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p) } };
+}
+
+/** An answer as it is compared with the next one: the payload's, or what stands for it where it was spilled. */
+export function answerOf(kind: Request["kind"], p: Facts): string {
+  const member = kind === "approval" ? "input" : "answer";
+  const { spilled } = p;
+  const given = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : (p[member] ?? null);
+  return JSON.stringify(kind === "approval" ? [p.decision, given] : given);
 }
 
 export function withProducer(producers: Head["producers"], mark: ProducerMark): Head["producers"] {

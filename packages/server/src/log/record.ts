@@ -15,6 +15,10 @@ export interface Place {
 
 /** A feed's entries are kept apart from its runs' records: they belong to no tree. */
 export function isFeed({ log }: Place): boolean {
+  return isFeedLog(log);
+}
+
+export function isFeedLog(log: string): boolean {
   return log.startsWith("feed:");
 }
 
@@ -27,10 +31,18 @@ export interface ProducerMark {
   readonly seq: number;
 }
 
+/** A blob that an event refers to: it lives as long as a run refers to it. */
+export interface BlobRef {
+  readonly ref: string;
+  readonly media_type: string;
+  readonly bytes: number;
+}
+
 export interface Record {
   readonly id: string;
   readonly ts: string;
   readonly type: EventType;
+  readonly tenant: string;
   /** The run that produced it. */
   readonly by: string;
   readonly payloadText: string;
@@ -39,6 +51,8 @@ export interface Record {
   /** On a joined delta: the position in the producing run's full log that its group now reaches to. */
   readonly covers: number | null;
   readonly producer: ProducerMark | null;
+  /** What was spilled of it. Only its commit needs to know: from then on the store counts them. */
+  readonly blobs: readonly BlobRef[];
 }
 
 /** The record as one log and view shows it, or undefined where it is not in that view. */

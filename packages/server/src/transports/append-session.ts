@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { type Dialect, type Draft, limits, lineSplitter, RunwireError } from "@runwire/protocol";
+import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
 import { requestIdHeader } from "../http/account.js";
 import { parseLine } from "../http/body.js";
@@ -13,8 +14,8 @@ import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
 
 export async function appendSession(
-  { ingest, store, connections, report }: Rooms,
-  { req, res, run: key }: Call,
+  { ingest, store, connections, settings, quotas, report }: Rooms,
+  { req, res, caller, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
 ): Promise<void> {
@@ -22,13 +23,14 @@ export async function appendSession(
   res.flushHeaders();
   // An open session is a sign of life of its producer.
   const renewing = setInterval(() => store.renew(key), limits.leaseMsMin / 2);
-  const read = draftReader(dialect);
-  const splitter = lineSplitter(limits.lineBytesMax);
+  const read = draftReader(dialect, settings);
+  const splitter = lineSplitter(settings.lineBytesMax);
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let line = 0;
   let seq = claim?.seq ?? 0;
 
   async function append(drafts: readonly Draft[]): Promise<void> {
+    await quotas.appendingLater(key.tenant, drafts.length);
     const at = claim === undefined ? undefined : { ...claim, seq };
     const { last_pos, last_producer_seq } = await ingest.append(key, drafts, at);
     seq += drafts.length;
@@ -50,8 +52,8 @@ export async function appendSession(
         break;
       }
     }
-    for (let from = 0; from < good.length; from += limits.batchEventsMax) {
-      const batch = good.slice(from, from + limits.batchEventsMax);
+    for (let from = 0; from < good.length; from += settings.batchEventsMax) {
+      const batch = good.slice(from, from + settings.batchEventsMax);
       try {
         await append(batch.flatMap(({ drafts }) => drafts));
       } catch (error) {
@@ -68,7 +70,7 @@ export async function appendSession(
   }
 
   try {
-    for await (const chunk of untilLeaving(req, connections)) {
+    for await (const chunk of untilLeaving(req, caller, connections)) {
       await commit(splitter.push(decoder.decode(chunk, { stream: true })));
     }
     await commit([...splitter.push(decoder.decode()), ...splitter.end()]);
@@ -95,7 +97,11 @@ function hangUp(req: IncomingMessage): void {
 const hangUpMs = 500;
 
 /** The body's chunks; throws when the server leaves, so that the producer goes on elsewhere. */
-async function* untilLeaving(req: IncomingMessage, connections: Connections): AsyncGenerator<Buffer> {
+async function* untilLeaving(
+  req: IncomingMessage,
+  caller: Caller,
+  connections: Connections,
+): AsyncGenerator<Buffer> {
   const chunks = (req as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let leave: (error: Error) => void = () => {};
   const left = new Promise<never>((_, reject) => {
@@ -105,8 +111,10 @@ async function* untilLeaving(req: IncomingMessage, connections: Connections): As
   const remove = connections.add({
     // It answers each commit; it has no other signs of life to give.
     sentMs: Number.POSITIVE_INFINITY,
+    caller,
     ping: () => {},
     leave: () => leave(new RunwireError("KAI-STREAM-LEAVING-0001")),
+    end: leave,
   });
   try {
     for (;;) {

@@ -37,7 +37,7 @@ export async function findMember(
   run_id: string,
   cursor: string | undefined,
 ): Promise<Member> {
-  const head = await followableHead(rooms, { tenant, run_id });
+  const head = await followableHead(rooms, { tenant, run_id }, view);
   return { run_id, ...(await openAt(rooms, head, dialect, view, { cursor, snapshot: false })) };
 }
 

@@ -14,17 +14,23 @@ import type { Beginning } from "../metrics/streams.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
-/** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased. */
-export async function readableHead({ store }: Rooms, key: RunKey): Promise<Head> {
+/** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased, or lost this view. */
+export async function readableHead({ store }: Rooms, key: RunKey, view: View = "default"): Promise<Head> {
   const head = await store.head(key);
-  if (head !== undefined) return head;
+  if (head !== undefined) {
+    if (view === "full" && head.fullGone) {
+      const detail = `the full view of ${key.run_id} is no longer kept; its default view is`;
+      throw new RunwireError("KAI-STREAM-CONN-0002", detail);
+    }
+    return head;
+  }
   if (await store.isErased(key)) throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
   throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
 }
 
 /** The same for a stream, where a run that is gone is one of the ways to begin. */
-export function followableHead(rooms: Rooms, key: RunKey): Promise<Head> {
-  return readableHead(rooms, key).catch((error: unknown) => {
+export function followableHead(rooms: Rooms, key: RunKey, view: View): Promise<Head> {
+  return readableHead(rooms, key, view).catch((error: unknown) => {
     if (error instanceof RunwireError && error.code === "KAI-STREAM-CONN-0002")
       rooms.metrics.streamBegan("gone");
     throw error;

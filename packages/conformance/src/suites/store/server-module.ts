@@ -1,12 +1,12 @@
 // The SQLite store as its tests open it. They hand the server's module over: conformance imports no server.
 
 import { join } from "node:path";
-import type { Clock, IngestUnderTest, Open, StoreUnderTest } from "./under-test.js";
+import type { Clock, IngestUnderTest, Open, OpenOptions, StoreUnderTest } from "./under-test.js";
 
 export interface ServerModule {
   readonly systemClock: Clock;
   transcripts(store: StoreUnderTest): unknown;
-  ingest(store: StoreUnderTest, transcripts: unknown): IngestUnderTest;
+  ingest(store: StoreUnderTest, transcripts: unknown, options: OpenOptions): IngestUnderTest;
   sqliteStore(options: SqliteOptions & { readonly path: string; readonly clock: Clock }): StoreUnderTest;
 }
 
@@ -17,9 +17,9 @@ export interface SqliteOptions {
 
 /** Most laws ask nothing of the disk and do not wait for it. */
 export function openSqlite(server: ServerModule, options: Partial<SqliteOptions> = {}): Open {
-  return (folder, clock) => {
+  return (folder, clock, given = {}) => {
     const path = join(folder, "runwire.db");
     const store = server.sqliteStore({ durability: "os", hotRowsMax: 100_000, ...options, path, clock });
-    return { store, ingest: server.ingest(store, server.transcripts(store)) };
+    return { store, ingest: server.ingest(store, server.transcripts(store), given) };
   };
 }

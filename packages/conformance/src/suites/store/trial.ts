@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Draft } from "@runwire/protocol";
-import type { Clock, IngestUnderTest, Key, Open, StoreUnderTest } from "./under-test.js";
+import type { Clock, IngestUnderTest, Key, NewRun, Open, OpenOptions, StoreUnderTest } from "./under-test.js";
 
 export interface HeldClock extends Clock {
   /** Time passes. */
@@ -35,14 +35,18 @@ export interface Trial {
   readonly store: StoreUnderTest;
   readonly ingest: IngestUnderTest;
   /** Closes without a last tick and opens again, as a restart would. */
-  reopen(): Promise<void>;
+  reopen(meanwhile?: () => void): Promise<void>;
 }
 
 /** Runs a law on a fresh store and leaves nothing behind. */
-export async function onTrial(open: Open, law: (trial: Trial) => Promise<void>): Promise<void> {
+export async function onTrial(
+  open: Open,
+  law: (trial: Trial) => Promise<void>,
+  options: OpenOptions = {},
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-store-"));
   const clock = heldClock();
-  let opened = open(folder, clock);
+  let opened = open(folder, clock, options);
   const close = async () => {
     opened.ingest.close();
     await opened.store.close();
@@ -57,9 +61,10 @@ export async function onTrial(open: Open, law: (trial: Trial) => Promise<void>):
       get ingest() {
         return opened.ingest;
       },
-      async reopen() {
+      async reopen(meanwhile = () => {}) {
         await close();
-        opened = open(folder, clock);
+        meanwhile();
+        opened = open(folder, clock, options);
       },
     });
   } finally {
@@ -76,17 +81,22 @@ export async function newRun(
   of: { readonly tenant?: string; readonly lease_ms?: number } = {},
 ): Promise<Key> {
   const owner = of.tenant ?? tenant;
-  const { run_id } = await ingest.create(owner, {
+  const { run_id } = await ingest.create(owner, asked(of.lease_ms));
+  return { tenant: owner, run_id };
+}
+
+/** What a run is created with, where nothing depends on it. */
+export function asked(lease_ms: number = leaseMs): NewRun {
+  return {
     messages: [{ role: "user", content: "go" }],
     session_id: null,
     agent: null,
     model: null,
     planning_gate: "off",
     metadata: {},
-    lease_ms: of.lease_ms ?? leaseMs,
+    lease_ms,
     asked: {},
-  });
-  return { tenant: owner, run_id };
+  };
 }
 
 let cases = 0;

@@ -21,6 +21,22 @@ export interface RunUnderTest {
   readonly depth: number;
 }
 
+export interface RunRecordUnderTest extends RunUnderTest {
+  readonly created_at: string;
+  readonly session_id: string | null;
+  readonly agent: string | null;
+  readonly planning_gate: "off" | "preview" | "required";
+  readonly external: boolean;
+  readonly lease_ms: number;
+  readonly metadata: Facts;
+  readonly idempotency: Idempotency | null;
+}
+
+export interface Idempotency {
+  readonly key: string;
+  readonly digest: string;
+}
+
 export interface HeadUnderTest {
   readonly run: RunUnderTest;
   readonly views: { readonly [V in View]: { readonly pos: number; readonly seq: number } };
@@ -29,6 +45,8 @@ export interface HeadUnderTest {
   /** Deltas that the full log holds and the default log does not yet. */
   readonly groups: readonly Pending[];
   readonly producers: { readonly [id: string]: { readonly epoch: number; readonly seq: number } };
+  /** Whether its full view has been dropped. */
+  readonly fullGone: boolean;
 }
 
 export interface Pending {
@@ -42,6 +60,9 @@ export interface CommitUnderTest {
   readonly nowMs: number;
   head(run_id: string): HeadUnderTest | undefined;
   newId(prefix: IdPrefix, nowMs: number): string;
+  create(run: RunRecordUnderTest): void;
+  createdUnder(key: string): RunRecordUnderTest | undefined;
+  liveRuns(): number;
   write(run_id: string, draft: Draft): void;
   tick(run_id: string): void;
 }
@@ -55,15 +76,39 @@ export interface StoreUnderTest {
   listRuns(tenant: string, query: { readonly limit: number }): Promise<{ heads: readonly HeadUnderTest[] }>;
   tree(key: Key): Promise<readonly RunUnderTest[]>;
   eraseTree(root: Key): Promise<void>;
+  eraseTrees(roots: readonly Key[]): Promise<void>;
+  dropFullViews(roots: readonly Key[]): Promise<void>;
   keepSnapshot(key: Key, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(
     key: Key,
     view: View,
     pos: number,
   ): Promise<{ readonly pos: number; readonly transcriptText: string } | undefined>;
+  readonly grants: GrantsUnderTest;
+  prune(): Promise<void>;
   renew(key: Key): void;
   due(): Promise<readonly { readonly why: string; readonly key: Key }[]>;
   close(): Promise<void>;
+}
+
+export interface GrantUnderTest {
+  readonly hash: string;
+  readonly kind: "ticket" | "session";
+  readonly tenant: string;
+  readonly scopes: readonly string[];
+  readonly credential: string;
+  readonly resource: unknown;
+  readonly madeMs: number;
+  readonly usedMs: number | null;
+  readonly endsMs: number;
+  readonly csrf: string | null;
+}
+
+export interface GrantsUnderTest {
+  put(grant: GrantUnderTest): Promise<void>;
+  get(hash: string): Promise<GrantUnderTest | undefined>;
+  use(hash: string, atMs: number): Promise<void>;
+  drop(hash: string): Promise<void>;
 }
 
 export interface Claim {
@@ -90,8 +135,17 @@ export interface NewRun {
 }
 
 export interface IngestUnderTest {
-  create(tenant: string, run: NewRun): Promise<{ readonly run_id: string }>;
+  create(
+    tenant: string,
+    run: NewRun,
+    idempotency?: Idempotency,
+  ): Promise<{ readonly run_id: string; readonly replayed?: true }>;
   append(key: Key, drafts: readonly Draft[], claim?: Claim): Promise<AppendedUnderTest>;
+  spawn(
+    key: Key,
+    child: { readonly child_id?: string; readonly prompt: string },
+    idempotency?: Idempotency,
+  ): Promise<{ readonly child_id: string; readonly replayed?: true }>;
   change<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
   sweep(): Promise<unknown>;
   /** Stops its timers; the store stays open. */
@@ -103,5 +157,9 @@ export interface Opened {
   readonly ingest: IngestUnderTest;
 }
 
+export interface OpenOptions {
+  readonly liveRunsMax?: number;
+}
+
 /** Opens what the folder holds, or an empty store where it holds nothing. */
-export type Open = (folder: string, clock: Clock) => Opened;
+export type Open = (folder: string, clock: Clock, options?: OpenOptions) => Opened;

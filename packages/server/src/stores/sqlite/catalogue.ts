@@ -3,6 +3,7 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { type EventType, StoredEvent, type View } from "@runwire/protocol";
 import { firstHead, type Head, type RunRecord } from "../../log/head.js";
+import type { BlobRef } from "../../log/record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 
 interface RunRow {
@@ -11,58 +12,76 @@ interface RunRow {
 }
 
 export interface Catalogue {
-  head(log: string): Head | undefined;
+  head(tenant: string, log: string): Head | undefined;
   /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
   roots(tenant: string, query: RunQuery, below: string): readonly Head[];
-  tree(root_id: string): readonly RunRecord[];
-  tombstone(run_id: string): { readonly tenant: string } | undefined;
-  feedEvents(log: string, after: number, limit: number): readonly StoredEvent[];
-  oldestOfFeed(log: string): number;
-  snapshotBefore(log: string, view: View, pos: number): KeptSnapshot | undefined;
+  tree(tenant: string, root_id: string): readonly RunRecord[];
+  createdUnder(tenant: string, key: string): RunRecord | undefined;
+  isErased(tenant: string, run_id: string): boolean;
+  feedEvents(tenant: string, log: string, after: number, limit: number): readonly StoredEvent[];
+  oldestOfFeed(tenant: string, log: string): number;
+  snapshotBefore(tenant: string, log: string, view: View, pos: number): KeptSnapshot | undefined;
+  blob(tenant: string, ref: string): BlobRef | undefined;
+  /** The blobs that a tree refers to. */
+  blobsOf(tenant: string, root_id: string): readonly string[];
 }
 
 export function catalogue(reader: DatabaseSyncInstance): Catalogue {
-  const select = "SELECT record, head FROM runs LEFT JOIN heads ON heads.log = runs.run_id";
-  const one = reader.prepare(`${select} WHERE run_id = ?`);
+  const select =
+    "SELECT record, head FROM runs LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id";
+  const one = reader.prepare(`${select} WHERE runs.tenant = ? AND run_id = ?`);
   const page = reader.prepare(
-    `${select} WHERE tenant = ? AND parent_id IS NULL AND run_id < ? AND (? IS NULL OR session_id = ?)
+    `${select} WHERE runs.tenant = ? AND parent_id IS NULL AND run_id < ? AND (? IS NULL OR session_id = ?)
      AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?) ORDER BY run_id DESC LIMIT ?`,
   );
-  const byRoot = reader.prepare("SELECT record FROM runs WHERE root_id = ? ORDER BY run_id");
-  const tomb = reader.prepare("SELECT tenant FROM tombstones WHERE run_id = ?");
+  const byRoot = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND root_id = ? ORDER BY run_id");
+  const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
+  const tomb = reader.prepare("SELECT 1 FROM tombstones WHERE tenant = ? AND run_id = ?");
   const feed = reader.prepare(
-    "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE log = ? AND pos > ? ORDER BY pos LIMIT ?",
+    "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE tenant = ? AND log = ? AND pos > ? ORDER BY pos LIMIT ?",
   );
-  const oldest = reader.prepare("SELECT coalesce(min(pos), 1) AS pos FROM feed WHERE log = ?");
+  const oldest = reader.prepare("SELECT coalesce(min(pos), 1) AS pos FROM feed WHERE tenant = ? AND log = ?");
   const snapshot = reader.prepare(
-    "SELECT pos, transcript FROM snapshots WHERE log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1",
+    "SELECT pos, transcript FROM snapshots WHERE tenant = ? AND log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1",
   );
+  const blob = reader.prepare(
+    "SELECT ref, media_type, bytes FROM blob_refs WHERE tenant = ? AND ref = ? LIMIT 1",
+  );
+  const blobs = reader.prepare("SELECT ref FROM blob_refs WHERE tenant = ? AND root_id = ?");
 
   const headOf = ({ record, head }: RunRow): Head =>
     head === null ? firstHead(JSON.parse(record) as RunRecord) : (JSON.parse(head) as Head);
 
   return {
-    head(log) {
-      const row = one.get(log) as RunRow | undefined;
+    head(tenant, log) {
+      const row = one.get(tenant, log) as RunRow | undefined;
       return row === undefined ? undefined : headOf(row);
     },
     roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
       const rows = page.all(tenant, below, session_id, session_id, agent, agent, state, state, limit);
       return (rows as RunRow[]).map(headOf);
     },
-    tree: (root_id) =>
-      (byRoot.all(root_id) as { record: string }[]).map(({ record }) => JSON.parse(record) as RunRecord),
-    tombstone: (run_id) => tomb.get(run_id) as { tenant: string } | undefined,
-    feedEvents: (log, after, limit) =>
-      (feed.all(log, after, limit) as FeedRow[]).map(
+    tree: (tenant, root_id) =>
+      (byRoot.all(tenant, root_id) as { record: string }[]).map(
+        ({ record }) => JSON.parse(record) as RunRecord,
+      ),
+    createdUnder(tenant, key) {
+      const row = byKey.get(tenant, key) as { record: string } | undefined;
+      return row === undefined ? undefined : (JSON.parse(row.record) as RunRecord);
+    },
+    isErased: (tenant, run_id) => tomb.get(tenant, run_id) !== undefined,
+    feedEvents: (tenant, log, after, limit) =>
+      (feed.all(tenant, log, after, limit) as FeedRow[]).map(
         (row) =>
           new StoredEvent(row.id, row.ts, row.type, log, row.by_run, row.pos, row.seq, row.payload, null),
       ),
-    oldestOfFeed: (log) => (oldest.get(log) as { pos: number }).pos,
-    snapshotBefore(log, view, pos) {
-      const row = snapshot.get(log, view, pos) as { pos: number; transcript: string } | undefined;
+    oldestOfFeed: (tenant, log) => (oldest.get(tenant, log) as { pos: number }).pos,
+    snapshotBefore(tenant, log, view, pos) {
+      const row = snapshot.get(tenant, log, view, pos) as { pos: number; transcript: string } | undefined;
       return row === undefined ? undefined : { pos: row.pos, transcriptText: row.transcript };
     },
+    blob: (tenant, ref) => blob.get(tenant, ref) as BlobRef | undefined,
+    blobsOf: (tenant, root_id) => (blobs.all(tenant, root_id) as { ref: string }[]).map(({ ref }) => ref),
   };
 }
 

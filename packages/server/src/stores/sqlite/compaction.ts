@@ -3,6 +3,8 @@
 // `segments` is one transaction, so an event is always in exactly one of them.
 
 import { type Head, isEnded } from "../../log/head.js";
+import type { RunMap } from "../../run-map.js";
+import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
 import type { Write } from "./schema.js";
 import type { SegmentReader } from "./segment-reader.js";
@@ -11,7 +13,7 @@ import { segmentBytesMin, toSegments } from "./segments.js";
 export interface CompactionParts {
   readonly hot: Hot;
   readonly segments: SegmentReader;
-  readonly heads: Map<string, Head>;
+  readonly heads: RunMap<Head>;
   readonly hotRowsMax: number;
   readonly hotBytesMax: number;
 }
@@ -24,32 +26,39 @@ export interface CompactionStep {
 
 const stepBytes = 512 * 1024;
 
+export type HeadOf = (tenant: string, log: string) => Head | undefined;
+
 export interface Compaction {
   isDue(): boolean;
-  /** What the next step writes, given the heads as the commit it belongs to leaves them. */
-  step(headOf: (log: string) => Head | undefined, asOf: number): CompactionStep | undefined;
+  /**
+   * What the next step writes, given the heads as the commit it belongs to leaves them: a step of what is due, or of
+   * a tree that is named.
+   */
+  step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined;
 }
 
 export function compaction(parts: CompactionParts): Compaction {
   const { hot, segments, heads, hotRowsMax, hotBytesMax } = parts;
   const isDue = (): boolean => hot.rows > hotRowsMax || hot.bytes > hotBytesMax;
 
-  function step(headOf: (log: string) => Head | undefined, asOf: number): CompactionStep | undefined {
-    if (!isDue()) return undefined;
-    const oldest = hot.oldest(stepBytes);
+  function step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined {
+    if (of === undefined && !isDue()) return undefined;
+    const oldest = hot.oldest(stepBytes, of);
     if (oldest === undefined) return undefined;
+    const { tenant } = oldest;
     const writes: Write[] = [["dropHot", JSON.stringify(oldest.rows.map(({ row }) => row))]];
     for (const [log, events] of oldest.logs) {
       // The head of now, not of the compacted rows: hot rows up to `asOf` are not folded onto it again.
-      const head = headOf(log);
-      if (head !== undefined) writes.push(["keepHead", log, asOf, JSON.stringify(head)]);
+      const head = headOf(tenant, log);
+      if (head !== undefined) writes.push(["keepHead", tenant, log, asOf, JSON.stringify(head)]);
       for (const view of ["default", "full"] as const) {
         if (events[view].length === 0) continue;
-        const small = segments.lastIfSmall(log, view, segmentBytesMin);
+        const small = segments.lastIfSmall(tenant, log, view, segmentBytesMin);
         if (small !== undefined) writes.push(["dropSegment", small.segment]);
         for (const s of toSegments([...(small?.events ?? []), ...events[view]])) {
           writes.push([
             "addSegment",
+            tenant,
             log,
             view,
             s.first_pos,
@@ -68,8 +77,8 @@ export function compaction(parts: CompactionParts): Compaction {
       done() {
         hot.drop(oldest);
         for (const log of oldest.logs.keys()) {
-          const head = heads.get(log);
-          if (head !== undefined && isEnded(head) && !hot.hasLog(log)) heads.delete(log);
+          const head = heads.get(tenant, log);
+          if (head !== undefined && isEnded(head) && !hot.hasLog(tenant, log)) heads.delete(tenant, log);
         }
       },
     };

@@ -11,24 +11,29 @@ import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
-import type { StoreObserver } from "../../store.js";
-import type { Compaction, CompactionStep } from "./compaction.js";
+import { type RunMap, runMap } from "../../run-map.js";
+import type { RunKey, StoreObserver } from "../../store.js";
+import type { AgeClock } from "./age-clock.js";
+import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
+import { addHot } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
 
 export interface GroupCommitParts {
   readonly clock: Clock;
+  readonly age: AgeClock;
   readonly ids: IdSource;
-  readonly heads: Map<string, Head>;
+  readonly heads: RunMap<Head>;
   readonly hot: Hot;
   readonly watch: Watch;
   readonly writer: Writer;
   readonly compact: Compaction;
   /** A head of any run, live or not. */
-  readonly headOf: (log: string) => Head | undefined;
-  readonly isErased: (run_id: string) => boolean;
+  readonly headOf: HeadOf;
+  readonly isErased: (tenant: string, run_id: string) => boolean;
+  readonly createdUnder: (tenant: string, key: string) => RunRecord | undefined;
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
@@ -39,8 +44,10 @@ export interface GroupCommit {
   /** Appends that wait for the next batch. */
   readonly waiting: number;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
-  /** Runs alone, between two batches. */
-  exclusively(job: () => Promise<void>): Promise<void>;
+  /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
+  also(list: readonly Write[]): Promise<void>;
+  /** Runs alone, between two batches, and is told the last hot row that was given out. */
+  exclusively(job: (asOf: number) => Promise<void>): Promise<void>;
   /** Takes no more, and resolves when the last batch is written. */
   finish(): Promise<void>;
 }
@@ -53,14 +60,24 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+interface OtherRows {
+  readonly list: readonly Write[];
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
 /** What a batch came to: everything that is written and installed together. */
 interface Batch {
   readonly records: Record[];
   readonly created: RunRecord[];
+  /** Of these, the ones that were created under a key, by it. */
+  readonly keyed: RunMap<RunRecord>;
+  /** By how much a tenant has more live runs than before. */
+  readonly born: Map<string, number>;
   /** Heads as this batch leaves them. */
-  readonly fresh: Map<string, Head>;
+  readonly fresh: RunMap<Head>;
   /** Of these, the ones that are stored themselves. */
-  readonly kept: Set<string>;
+  readonly kept: RunMap<RunKey>;
   readonly decided: { readonly of: Waiting; readonly value: unknown }[];
 }
 
@@ -68,9 +85,10 @@ interface Batch {
 const compactPauseMs = 10_000;
 
 export function groupCommit(parts: GroupCommitParts): GroupCommit {
-  const { clock, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
+  const { clock, age, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
+  let others: OtherRows[] = [];
   const jobs: (() => Promise<void>)[] = [];
   let working: Promise<void> | undefined;
   let closed = false;
@@ -80,7 +98,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   function work(): void {
     if (working !== undefined || closed) return;
-    if (waiting.length === 0 && jobs.length === 0 && !compactionIsDue()) return;
+    if (waiting.length === 0 && others.length === 0 && jobs.length === 0 && !compactionIsDue()) return;
     // After the poll phase: everything that arrived in this turn of the loop goes into one transaction.
     working = new Promise((resolve) => {
       setImmediate(async () => {
@@ -94,20 +112,25 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   async function flush(): Promise<void> {
     const asked = waiting;
+    const rows = others;
     waiting = [];
+    others = [];
     const batch = decideAll(asked);
     const asOf = lastRow + batch.records.length;
     const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
-      step = await write(batch, asOf);
+      const list = writesOf(batch, lastRow + 1, asOf, age.now());
+      for (const { list: more } of rows) list.push(...more);
+      step = await write(list, batch, asOf);
     } catch (error) {
       observe?.commitFailed(error);
+      for (const { reject } of rows) reject(error);
       for (const { of } of batch.decided) of.reject(error);
       return;
     }
     // One that stored nothing, like a tick with nothing due, is none.
-    if (batch.records.length + batch.kept.size > 0) {
+    if (batch.records.length > 0 || batch.kept.values().next().done !== true) {
       observe?.committed({
         appends: batch.decided.length,
         events: batch.records.length,
@@ -115,44 +138,65 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         writeMs: clock.monotonic() - beganMs,
       });
     }
-    for (const [log, head] of batch.fresh) {
-      heads.set(log, head);
+    for (const head of batch.fresh.values()) {
+      heads.set(head.run.tenant, head.run.run_id, head);
       watch.see(head);
     }
     for (const record of batch.records) {
       lastRow += 1;
-      hot.add(lastRow, heads.get(record.by)?.run.root_id ?? record.by, record);
+      hot.add(lastRow, heads.get(record.tenant, record.by)?.run.root_id ?? record.by, record);
     }
     step?.done();
+    for (const { resolve } of rows) resolve();
     for (const { of, value } of batch.decided) of.resolve(value);
     for (const head of batch.fresh.values()) moved(head);
   }
 
   function decideAll(asked: readonly Waiting[]): Batch {
-    const batch: Batch = { records: [], created: [], fresh: new Map(), kept: new Set(), decided: [] };
-    const { fresh } = batch;
+    const batch: Batch = {
+      records: [],
+      created: [],
+      keyed: runMap(),
+      born: new Map(),
+      fresh: runMap(),
+      kept: runMap(),
+      decided: [],
+    };
+    const { fresh, kept, keyed, born } = batch;
     const nowMs = clock.now();
     const monotonicMs = clock.monotonic();
-    const now = (log: string): Head | undefined => fresh.get(log) ?? headOf(log);
-    const isTaken = (run_id: string): boolean => now(run_id) !== undefined || isErased(run_id);
-    // Whoever wrote to it in this batch has renewed it.
-    const leaseLost = (run_id: string): boolean => !fresh.has(run_id) && watch.leaseLost(run_id, monotonicMs);
     for (const of of asked) {
-      const mine = (log: string): Head | undefined => {
-        const head = now(log);
-        return head?.run.tenant === of.tenant ? head : undefined;
-      };
-      const draft = draftwork({ nowMs, ids, headOf: mine, isTaken, leaseLost });
+      const { tenant } = of;
+      const now = (log: string): Head | undefined => fresh.get(tenant, log) ?? headOf(tenant, log);
+      const keep = (log: string): void => kept.set(tenant, log, { tenant, run_id: log });
+      const draft = draftwork({
+        nowMs,
+        ids,
+        headOf: now,
+        isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
+        // Whoever wrote to it in this batch has renewed it.
+        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id, monotonicMs),
+        createdUnder: (key) => keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
+        liveRuns: () => watch.liveRuns(tenant) + (born.get(tenant) ?? 0),
+      });
       try {
         const value = of.decide(draft.commit);
         for (const record of draft.records) batch.records.push(record);
-        batch.created.push(...draft.created);
-        for (const log of draft.kept) batch.kept.add(log);
+        let more = draft.created.length;
+        for (const run of draft.created) {
+          batch.created.push(run);
+          if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
+        }
+        for (const log of draft.kept) keep(log);
         for (const [log, head] of draft.heads) {
           // An ended run is stored as such, with its head, in the commit that ends it.
-          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) batch.kept.add(log);
-          fresh.set(log, head);
+          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) {
+            keep(log);
+            more -= 1;
+          }
+          fresh.set(tenant, log, head);
         }
+        if (more !== 0) born.set(tenant, (born.get(tenant) ?? 0) + more);
         batch.decided.push({ of, value });
       } catch (error) {
         of.reject(error);
@@ -162,11 +206,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   /** Writes a batch and, where one is due, a step of compaction with it. A step that fails fails alone. */
-  async function write(batch: Batch, asOf: number): Promise<CompactionStep | undefined> {
-    const list = writesOf(batch, lastRow + 1, asOf);
+  async function write(
+    list: readonly Write[],
+    batch: Batch,
+    asOf: number,
+  ): Promise<CompactionStep | undefined> {
     if (compactionIsDue()) {
       try {
-        const step = compact.step((log) => batch.fresh.get(log) ?? headOf(log), asOf);
+        const step = compact.step((tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log), asOf);
         if (step !== undefined) {
           await writer.write([...list, ...step.writes]);
           return step;
@@ -193,13 +240,21 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         work();
       });
     },
+    also(list) {
+      if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
+      return new Promise((resolve, reject) => {
+        others.push({ list, resolve, reject });
+        work();
+      });
+    },
     exclusively: (job) =>
       new Promise((resolve, reject) => {
-        jobs.push(() => job().then(resolve, reject));
+        jobs.push(() => job(lastRow).then(resolve, reject));
         work();
       }),
     async finish() {
-      while (waiting.length > 0 || working !== undefined) await working;
+      while (waiting.length > 0 || others.length > 0 || jobs.length > 0 || working !== undefined)
+        await working;
       closed = true;
     },
   };
@@ -209,36 +264,32 @@ function writesOf(
   { records, created, fresh, kept }: Batch,
   firstRow: number,
   asOf: number,
-): readonly Write[] {
+  ageMs: number,
+): Write[] {
   const list: Write[] = created.map(addRun);
   for (const [i, record] of records.entries()) {
     list.push(addHot(firstRow + i, record));
     for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
+    for (const { ref, media_type, bytes } of record.blobs) {
+      const { tenant, root_id } = (fresh.get(record.tenant, record.by) as Head).run;
+      list.push(["addBlobRef", tenant, ref, root_id, media_type, bytes]);
+    }
   }
-  for (const log of kept) {
-    const head = fresh.get(log);
+  for (const { tenant, run_id } of kept.values()) {
+    const head = fresh.get(tenant, run_id);
     if (head === undefined) continue;
-    list.push(["keepHead", log, asOf, JSON.stringify(head)]);
-    if (isEnded(head)) list.push(["endRun", head.state, log]);
+    list.push(["keepHead", tenant, run_id, asOf, JSON.stringify(head)]);
+    if (isEnded(head)) list.push(["endRun", head.state, ageMs, tenant, run_id]);
   }
   return list;
 }
 
 function addRun(run: RunRecord): Write {
-  const { run_id, tenant, root_id, parent_id, session_id, agent } = run;
-  return ["addRun", run_id, tenant, root_id, parent_id, session_id, agent, JSON.stringify(run)];
+  const { run_id, tenant, root_id, parent_id, session_id, agent, idempotency } = run;
+  const made_under = idempotency?.key ?? null;
+  return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)];
 }
 
-function addHot(row: number, record: Record): Write {
-  const { id, ts, type, by, payloadText, scopeText, covers, producer } = record;
-  const places = record.places
-    .map((p) => `["${p.log}",${p.defaultPos},${p.defaultSeq},${p.fullPos},${p.fullSeq}]`)
-    .join(",");
-  const mark =
-    producer === null ? null : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
-  return ["addHot", row, id, ts, type, by, payloadText, scopeText, `[${places}]`, covers, mark];
-}
-
-function addFeed({ id, ts, type, by, payloadText }: Record, place: Record["places"][number]): Write {
-  return ["addFeed", place.log, place.defaultPos, place.defaultSeq, id, ts, type, by, payloadText];
+function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Record["places"][number]): Write {
+  return ["addFeed", tenant, place.log, place.defaultPos, place.defaultSeq, id, ts, type, by, payloadText];
 }

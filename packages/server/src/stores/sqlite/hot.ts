@@ -3,6 +3,8 @@
 
 import type { StoredEvent, View } from "@runwire/protocol";
 import { eventAt, isFeed, type Record } from "../../log/record.js";
+import { runMap } from "../../run-map.js";
+import type { RunKey } from "../../store.js";
 
 /** Events of one log and view from a position on, without a gap. */
 interface HotLog {
@@ -16,8 +18,16 @@ interface HotRow {
   readonly bytes: number;
 }
 
+/** A tree's rows, oldest first. */
+interface HotTree {
+  readonly tenant: string;
+  readonly root: string;
+  readonly rows: HotRow[];
+}
+
 /** The oldest rows of one tree of runs, and the events they are in each of its logs. */
 export interface OldestRows {
+  readonly tenant: string;
   readonly root: string;
   readonly rows: readonly HotRow[];
   readonly logs: ReadonlyMap<string, { readonly [V in View]: readonly StoredEvent[] }>;
@@ -28,23 +38,25 @@ export interface Hot {
   readonly bytes: number;
   add(row: number, root: string, record: Record): void;
   /** Hot events of a log, oldest first; empty where it has none. */
-  events(log: string, view: View): readonly StoredEvent[];
-  hasLog(log: string): boolean;
-  /** The tree whose rows have waited longest: its oldest rows up to a size. */
-  oldest(bytesMax: number): OldestRows | undefined;
+  events(tenant: string, log: string, view: View): readonly StoredEvent[];
+  hasLog(tenant: string, log: string): boolean;
+  /** The oldest rows, up to a size, of the tree whose rows have waited longest, or of this one. */
+  oldest(bytesMax: number, of?: RunKey): OldestRows | undefined;
   /** Forgets a tree's oldest rows, which are stored elsewhere now. */
   drop(rows: OldestRows): void;
-  rowsOf(root: string): readonly number[];
-  dropTree(root: string): void;
+  rowsOf(tenant: string, root: string): readonly number[];
+  bytesOf(tenant: string, root: string): number;
+  dropTree(tenant: string, root: string): void;
 }
 
 const none: readonly StoredEvent[] = [];
 const rowBytes = 256;
 
 export function hotIndex(): Hot {
-  const logs = new Map<string, HotLog>();
-  // A map keeps the order of insertion: the first tree is the one whose rows have waited longest.
-  const trees = new Map<string, HotRow[]>();
+  const logs = runMap<HotLog>();
+  const trees = runMap<HotTree>();
+  // A set keeps the order of insertion: the first tree is the one whose rows have waited longest.
+  const queue = new Set<HotTree>();
   let rows = 0;
   let bytes = 0;
 
@@ -63,14 +75,14 @@ export function hotIndex(): Hot {
     return counts;
   }
 
-  function forget(dropped: readonly HotRow[]): void {
+  function forget(tenant: string, dropped: readonly HotRow[]): void {
     rows -= dropped.length;
     for (const row of dropped) bytes -= row.bytes;
     for (const [name, count] of countIn(dropped)) {
-      const log = logs.get(name);
+      const log = logs.get(tenant, name);
       log?.default.splice(0, count.default);
       log?.full.splice(0, count.full);
-      if (log?.default.length === 0 && log.full.length === 0) logs.delete(name);
+      if (log?.default.length === 0 && log.full.length === 0) logs.delete(tenant, name);
     }
   }
 
@@ -84,17 +96,21 @@ export function hotIndex(): Hot {
     add(row, root, record) {
       const size = record.payloadText.length + rowBytes;
       const hotRow = { row, record, bytes: size };
-      const tree = trees.get(root);
-      if (tree === undefined) trees.set(root, [hotRow]);
-      else tree.push(hotRow);
+      const { tenant } = record;
+      const tree = trees.get(tenant, root);
+      if (tree === undefined) {
+        const first = { tenant, root, rows: [hotRow] };
+        trees.set(tenant, root, first);
+        queue.add(first);
+      } else tree.rows.push(hotRow);
       rows += 1;
       bytes += size;
       for (const place of record.places) {
         if (isFeed(place)) continue;
-        let log = logs.get(place.log);
+        let log = logs.get(tenant, place.log);
         if (log === undefined) {
           log = { default: [], full: [] };
-          logs.set(place.log, log);
+          logs.set(tenant, place.log, log);
         }
         const inDefault = eventAt(record, place, "default");
         if (inDefault !== undefined) log.default.push(inDefault);
@@ -102,12 +118,12 @@ export function hotIndex(): Hot {
         if (inFull !== undefined) log.full.push(inFull);
       }
     },
-    events: (log, view) => logs.get(log)?.[view] ?? none,
-    hasLog: (log) => logs.has(log),
-    oldest(bytesMax) {
-      const first = trees.entries().next();
-      if (first.done === true) return undefined;
-      const [root, tree] = first.value;
+    events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
+    hasLog: (tenant, log) => logs.has(tenant, log),
+    oldest(bytesMax, of) {
+      const first = of === undefined ? queue.values().next().value : trees.get(of.tenant, of.run_id);
+      if (first === undefined) return undefined;
+      const { tenant, root, rows: tree } = first;
       let size = 0;
       const end = tree.findIndex((row) => {
         size += row.bytes;
@@ -116,27 +132,30 @@ export function hotIndex(): Hot {
       const oldest = end < 0 ? tree.slice() : tree.slice(0, Math.max(1, end));
       const events = new Map<string, { default: readonly StoredEvent[]; full: readonly StoredEvent[] }>();
       for (const [name, count] of countIn(oldest)) {
-        const log = logs.get(name);
+        const log = logs.get(tenant, name);
         const { default: inDefault = [], full: inFull = [] } = log ?? {};
         events.set(name, { default: inDefault.slice(0, count.default), full: inFull.slice(0, count.full) });
       }
-      return { root, rows: oldest, logs: events };
+      return { tenant, root, rows: oldest, logs: events };
     },
-    drop({ root, rows: dropped }) {
-      const tree = trees.get(root);
+    drop({ tenant, root, rows: dropped }) {
+      const tree = trees.get(tenant, root);
       if (tree === undefined) return;
-      tree.splice(0, dropped.length);
+      tree.rows.splice(0, dropped.length);
       // What is left is younger than other trees' rows may be: it queues again.
-      trees.delete(root);
-      if (tree.length > 0) trees.set(root, tree);
-      forget(dropped);
+      queue.delete(tree);
+      if (tree.rows.length > 0) queue.add(tree);
+      else trees.delete(tenant, root);
+      forget(tenant, dropped);
     },
-    rowsOf: (root) => trees.get(root)?.map(({ row }) => row) ?? [],
-    dropTree(root) {
-      const tree = trees.get(root);
+    rowsOf: (tenant, root) => trees.get(tenant, root)?.rows.map(({ row }) => row) ?? [],
+    bytesOf: (tenant, root) => trees.get(tenant, root)?.rows.reduce((sum, row) => sum + row.bytes, 0) ?? 0,
+    dropTree(tenant, root) {
+      const tree = trees.get(tenant, root);
       if (tree === undefined) return;
-      trees.delete(root);
-      forget(tree);
+      trees.delete(tenant, root);
+      queue.delete(tree);
+      forget(tenant, tree.rows);
     },
   };
 }

@@ -4,45 +4,63 @@
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
 //   feed      entries of feeds, which belong to no tree
+//   tenants   what was set for a tenant
+//   grants    stream tickets and console sessions, by the hash of their secret
+//   blob_refs which trees refer to a blob; the blobs themselves are elsewhere
 //
-// Nothing is keyed by run on the way in: that would dirty a page per live run in every commit.
+// Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
+// own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
 
-export const formatVersion = 1;
+export const formatVersion = 2;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs(
-  run_id TEXT PRIMARY KEY,
   tenant TEXT NOT NULL,
+  run_id TEXT NOT NULL,
   root_id TEXT NOT NULL,
   parent_id TEXT,
   session_id TEXT,
   agent TEXT,
+  made_under TEXT,       -- the key of the request that made it
   state TEXT,            -- set when the run has ended
-  record TEXT NOT NULL
+  ended_ms REAL,         -- and when, by the age clock
+  full_gone INTEGER NOT NULL DEFAULT 0,
+  record TEXT NOT NULL,
+  PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS runs_by_tenant ON runs(tenant, run_id) WHERE parent_id IS NULL;
-CREATE INDEX IF NOT EXISTS runs_by_root ON runs(root_id);
-CREATE INDEX IF NOT EXISTS runs_live ON runs(run_id) WHERE state IS NULL;
+CREATE INDEX IF NOT EXISTS runs_roots ON runs(tenant, run_id) WHERE parent_id IS NULL;
+CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
+CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_ended ON runs(tenant, state, ended_ms, run_id)
+  WHERE parent_id IS NULL AND state IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_ended_full ON runs(tenant, state, ended_ms, run_id)
+  WHERE parent_id IS NULL AND state IS NOT NULL AND full_gone = 0;
+CREATE INDEX IF NOT EXISTS runs_live ON runs(tenant, run_id) WHERE state IS NULL;
 CREATE TABLE IF NOT EXISTS heads(
-  log TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  log TEXT NOT NULL,
   as_of INTEGER NOT NULL,
-  head TEXT NOT NULL
+  head TEXT NOT NULL,
+  PRIMARY KEY(tenant, log)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS hot(
   row INTEGER PRIMARY KEY,
   id TEXT NOT NULL,
   ts TEXT NOT NULL,
   type TEXT NOT NULL,
+  tenant TEXT NOT NULL,
   by_run TEXT NOT NULL,
   payload TEXT NOT NULL,
   scope TEXT,
   places TEXT NOT NULL,  -- [[log, default pos, default seq, full pos, full seq], …]
   covers INTEGER,
-  producer TEXT          -- [log, id, epoch, seq]
+  producer TEXT,         -- [log, id, epoch, seq]
+  crc INTEGER NOT NULL   -- of all the others
 );
 CREATE TABLE IF NOT EXISTS segments(
   segment INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
   log TEXT NOT NULL,
   view TEXT NOT NULL,
   first_pos INTEGER NOT NULL,
@@ -53,8 +71,9 @@ CREATE TABLE IF NOT EXISTS segments(
   body BLOB NOT NULL,
   crc INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS segments_by_log ON segments(log, view, last_pos);
+CREATE INDEX IF NOT EXISTS segments_by_log ON segments(tenant, log, view, last_pos);
 CREATE TABLE IF NOT EXISTS feed(
+  tenant TEXT NOT NULL,
   log TEXT NOT NULL,
   pos INTEGER NOT NULL,
   seq INTEGER NOT NULL,
@@ -63,63 +82,104 @@ CREATE TABLE IF NOT EXISTS feed(
   type TEXT NOT NULL,
   by_run TEXT NOT NULL,
   payload TEXT NOT NULL,
-  PRIMARY KEY(log, pos)
+  PRIMARY KEY(tenant, log, pos)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS feed_by_run ON feed(by_run);
+CREATE INDEX IF NOT EXISTS feed_by_run ON feed(tenant, by_run);
 CREATE TABLE IF NOT EXISTS snapshots(
+  tenant TEXT NOT NULL,
   log TEXT NOT NULL,
   view TEXT NOT NULL,
   pos INTEGER NOT NULL,
   transcript TEXT NOT NULL,
-  PRIMARY KEY(log, view, pos)
+  PRIMARY KEY(tenant, log, view, pos)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tombstones(run_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, erased_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tombstones(
+  tenant TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  erased_at TEXT NOT NULL,
+  PRIMARY KEY(tenant, run_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tenants(tenant TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS grants(
+  hash TEXT PRIMARY KEY,
+  kind TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  credential TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  made_ms REAL NOT NULL,
+  used_ms REAL,
+  ends_ms REAL NOT NULL, -- Infinity where it does not end by itself
+  csrf TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blob_refs(
+  tenant TEXT NOT NULL,
+  ref TEXT NOT NULL,
+  root_id TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY(tenant, ref, root_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS blob_refs_by_root ON blob_refs(tenant, root_id);
 
 -- The table of the public contract: the full view, core types, over hot rows and segments alike.
 CREATE VIEW IF NOT EXISTS agent_run_events AS
 WITH core(type) AS (VALUES ('reasoning.delta'),('text.delta'),('tool.start'),('tool.end'),
   ('step.boundary'),('child.spawn'),('plan.proposal'),('run.lifecycle')),
 placed AS (
-  SELECT hot.id AS id, json_extract(place.value, '$[0]') AS run_id, hot.by_run AS by_run,
+  SELECT hot.id AS id, hot.tenant AS tenant, json_extract(place.value, '$[0]') AS run_id, hot.by_run AS by_run,
     json_extract(place.value, '$[4]') AS seq, hot.type AS type, hot.ts AS ts, hot.payload AS payload
   FROM hot, json_each(hot.places) AS place WHERE json_extract(place.value, '$[3]') > 0
   UNION ALL
-  SELECT json_extract(event.value, '$.id'), segments.log,
+  SELECT json_extract(event.value, '$.id'), segments.tenant, segments.log,
     coalesce(json_extract(event.value, '$.child_id'), segments.log),
     json_extract(event.value, '$.seq'), json_extract(event.value, '$.type'),
     json_extract(event.value, '$.ts'), json_extract(event.value, '$.payload')
   FROM segments, json_each(CAST(segments.body AS TEXT)) AS event WHERE segments.view = 'full'
 )
-SELECT placed.id AS id, placed.run_id AS run_id, runs.tenant AS koder_user_id,
+SELECT placed.id AS id, placed.run_id AS run_id, placed.tenant AS koder_user_id,
   nullif(placed.by_run, placed.run_id) AS child_id, placed.seq AS seq, placed.type AS type,
   placed.ts AS ts, placed.payload AS payload
-FROM placed JOIN core ON core.type = placed.type JOIN runs ON runs.run_id = placed.run_id;
+FROM placed JOIN core ON core.type = placed.type;
 `;
 
 /** Everything the writer thread can be told to do, by name. */
 export const writes = {
   addRun:
-    "INSERT INTO runs(run_id, tenant, root_id, parent_id, session_id, agent, record) VALUES (?,?,?,?,?,?,?)",
-  endRun: "UPDATE runs SET state = ? WHERE run_id = ?",
+    "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, made_under, record) VALUES (?,?,?,?,?,?,?,?)",
+  endRun: "UPDATE runs SET state = ?, ended_ms = ? WHERE tenant = ? AND run_id = ?",
   addHot:
-    "INSERT INTO hot(row, id, ts, type, by_run, payload, scope, places, covers, producer) VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "INSERT INTO hot(row, id, ts, type, tenant, by_run, payload, scope, places, covers, producer, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
   dropHot: "DELETE FROM hot WHERE row IN (SELECT value FROM json_each(?))",
-  keepHead: "INSERT OR REPLACE INTO heads(log, as_of, head) VALUES (?,?,?)",
+  keepHead: "INSERT OR REPLACE INTO heads(tenant, log, as_of, head) VALUES (?,?,?,?)",
   addSegment:
-    "INSERT INTO segments(log, view, first_pos, last_pos, last_seq, bytes, marks, body, crc) VALUES (?,?,?,?,?,?,?,?,?)",
+    "INSERT INTO segments(tenant, log, view, first_pos, last_pos, last_seq, bytes, marks, body, crc) VALUES (?,?,?,?,?,?,?,?,?,?)",
   dropSegment: "DELETE FROM segments WHERE segment = ?",
-  addFeed: "INSERT INTO feed(log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?)",
-  blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE by_run = ?",
+  addFeed:
+    "INSERT INTO feed(tenant, log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?,?)",
+  blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE tenant = ? AND by_run = ?",
   // The last entry stays, whatever its age: its number is the feed's.
-  pruneFeed: "DELETE FROM feed WHERE log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
-  // A run that was erased while its transcript was folded keeps none.
+  pruneFeed: "DELETE FROM feed WHERE tenant = ? AND log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
+  // A run that was erased, or lost the view, while its transcript was folded keeps none.
   keepSnapshot:
-    "INSERT OR REPLACE INTO snapshots(log, view, pos, transcript) SELECT run_id, ?, ?, ? FROM runs WHERE run_id = ?",
-  dropRun: "DELETE FROM runs WHERE run_id = ?",
-  dropHead: "DELETE FROM heads WHERE log = ?",
-  dropSegments: "DELETE FROM segments WHERE log = ?",
-  dropSnapshots: "DELETE FROM snapshots WHERE log = ?",
-  addTombstone: "INSERT OR REPLACE INTO tombstones(run_id, tenant, erased_at) VALUES (?,?,?)",
+    "INSERT OR REPLACE INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?1, ?2, ?3 FROM runs WHERE tenant = ?4 AND run_id = ?5 AND (full_gone = 0 OR ?1 <> 'full')",
+  dropFull: "UPDATE runs SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
+  dropFullSegments: "DELETE FROM segments WHERE tenant = ? AND log = ? AND view = 'full'",
+  dropFullSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ? AND view = 'full'",
+  dropRun: "DELETE FROM runs WHERE tenant = ? AND run_id = ?",
+  dropHead: "DELETE FROM heads WHERE tenant = ? AND log = ?",
+  dropSegments: "DELETE FROM segments WHERE tenant = ? AND log = ?",
+  dropSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ?",
+  addBlobRef: "INSERT OR IGNORE INTO blob_refs(tenant, ref, root_id, media_type, bytes) VALUES (?,?,?,?,?)",
+  dropBlobRefs: "DELETE FROM blob_refs WHERE tenant = ? AND root_id = ?",
+  addTombstone: "INSERT OR REPLACE INTO tombstones(tenant, run_id, erased_at) VALUES (?,?,?)",
+  setTenant: "INSERT OR REPLACE INTO tenants(tenant, settings) VALUES (?,?)",
+  setMeta: "INSERT OR REPLACE INTO meta(name, value) VALUES (?,?)",
+  putGrant:
+    "INSERT OR REPLACE INTO grants(hash, kind, tenant, scopes, credential, resource, made_ms, used_ms, ends_ms, csrf) VALUES (?,?,?,?,?,?,?,?,?,?)",
+  useGrant: "UPDATE grants SET used_ms = ? WHERE hash = ? AND used_ms IS NULL",
+  dropGrant: "DELETE FROM grants WHERE hash = ?",
+  pruneGrants: "DELETE FROM grants WHERE ends_ms <= ?",
 } as const;
 
 export type Write = readonly [keyof typeof writes, ...(string | number | null | Uint8Array)[]];

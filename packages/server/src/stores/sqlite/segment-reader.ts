@@ -6,11 +6,11 @@ import { fromSegment, type Segment } from "./segments.js";
 
 export interface SegmentReader {
   /** The events of the segment that holds the first event after a position. */
-  read(log: string, view: View, after: number): readonly StoredEvent[];
+  read(tenant: string, log: string, view: View, after: number): readonly StoredEvent[];
   /** The last segment of a log where it is smaller than this, to be merged with what follows it. */
-  lastIfSmall(log: string, view: View, bytesMax: number): SmallSegment | undefined;
+  lastIfSmall(tenant: string, log: string, view: View, bytesMax: number): SmallSegment | undefined;
   /** The position of the first event with at least this `seq`, where a segment holds it. */
-  posOfSeq(log: string, view: View, seq: number): number | undefined;
+  posOfSeq(tenant: string, log: string, view: View, seq: number): number | undefined;
 }
 
 export interface SmallSegment {
@@ -25,13 +25,15 @@ interface Row extends Pick<Segment, "first_pos" | "marks" | "body" | "crc"> {
 const cacheBytesMax = 32 * 1024 * 1024;
 
 export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
-  const select = "SELECT segment, log, view, first_pos, last_pos, bytes FROM segments";
+  const select = "SELECT segment, tenant, log, view, first_pos, last_pos, bytes FROM segments";
   const after = reader.prepare(
-    `${select} WHERE log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1`,
+    `${select} WHERE tenant = ? AND log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1`,
   );
-  const last = reader.prepare(`${select} WHERE log = ? AND view = ? ORDER BY last_pos DESC LIMIT 1`);
+  const last = reader.prepare(
+    `${select} WHERE tenant = ? AND log = ? AND view = ? ORDER BY last_pos DESC LIMIT 1`,
+  );
   const bySeq = reader.prepare(
-    `${select} WHERE log = ? AND view = ? AND last_seq >= ? ORDER BY last_pos LIMIT 1`,
+    `${select} WHERE tenant = ? AND log = ? AND view = ? AND last_seq >= ? ORDER BY last_pos LIMIT 1`,
   );
   const whole = reader.prepare("SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ?");
   // Least recently used first: a map keeps the order of insertion. Kept by what a segment holds, which never
@@ -41,6 +43,7 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
 
   interface Found {
     readonly segment: number;
+    readonly tenant: string;
     readonly log: string;
     readonly view: View;
     readonly first_pos: number;
@@ -48,8 +51,8 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
     readonly bytes: number;
   }
 
-  function load({ segment, log, view, first_pos, last_pos, bytes }: Found): readonly StoredEvent[] {
-    const name = `${log}/${view}/${first_pos}-${last_pos}`;
+  function load({ segment, tenant, log, view, first_pos, last_pos, bytes }: Found): readonly StoredEvent[] {
+    const name = `${tenant}/${log}/${view}/${first_pos}-${last_pos}`;
     const kept = cache.get(name);
     if (kept !== undefined) {
       cache.delete(name);
@@ -68,14 +71,14 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
   }
 
   return {
-    read(log, view, pos) {
-      const found = after.get(log, view, pos) as Found | undefined;
+    read(tenant, log, view, pos) {
+      const found = after.get(tenant, log, view, pos) as Found | undefined;
       if (found === undefined) return [];
       const events = load(found);
       return found.first_pos > pos ? events : events.slice(pos + 1 - found.first_pos);
     },
-    lastIfSmall(log, view, bytesMax) {
-      const found = last.get(log, view) as Found | undefined;
+    lastIfSmall(tenant, log, view, bytesMax) {
+      const found = last.get(tenant, log, view) as Found | undefined;
       if (found === undefined || found.bytes >= bytesMax) return undefined;
       try {
         // Its reader is the compaction, which replaces it: nobody will ask for it again.
@@ -88,8 +91,8 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
         return undefined;
       }
     },
-    posOfSeq(log, view, seq) {
-      const found = bySeq.get(log, view, seq) as Found | undefined;
+    posOfSeq(tenant, log, view, seq) {
+      const found = bySeq.get(tenant, log, view, seq) as Found | undefined;
       if (found === undefined) return undefined;
       return load(found).find((e) => e.seq >= seq)?.pos;
     },

@@ -3,13 +3,18 @@
 
 import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
-import { idSource, limits, type StoredEvent } from "@runwire/protocol";
+import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
-import { type Head, isEnded } from "../../log/head.js";
-import { weightOf } from "../../log/record.js";
-import type { Moved, RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
+import type { Head } from "../../log/head.js";
+import { isFeedLog, weightOf } from "../../log/record.js";
+import { runMap } from "../../run-map.js";
+import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
+import { ageClock } from "./age-clock.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
+import { endedTrees } from "./ended.js";
+import { eraser } from "./erase.js";
+import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
 import { lockFile } from "./lock.js";
@@ -33,6 +38,8 @@ export interface SqliteOptions {
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
 const cutEvents = 512;
 const pruneEveryMs = 10 * 60 * 1000;
+/** The age clock, of which a crash may lose this much. */
+const saveEveryMs = 60 * 1000;
 
 export function sqliteStore(options: SqliteOptions): Store {
   const { path } = options;
@@ -45,7 +52,7 @@ export function sqliteStore(options: SqliteOptions): Store {
   } catch (error) {
     reader?.close();
     unlock();
-    throw error;
+    throw error instanceof RunwireError ? error.at(path) : error;
   }
 }
 
@@ -56,63 +63,83 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   const hot = hotIndex();
   const ids = idSource(Math.random);
   // Every live run's head, and those of ended runs that still have hot events.
-  const heads = new Map<string, Head>();
-  const headOf = (log: string): Head | undefined => heads.get(log) ?? runs.head(log);
+  const heads = runMap<Head>();
+  const headOf = (tenant: string, log: string): Head | undefined =>
+    heads.get(tenant, log) ?? runs.head(tenant, log);
   const lastRow = recover({ reader, hot, heads, ids });
   const watched = watch(clock, heads);
   for (const head of heads.values()) watched.see(head);
   const writer = writerThread(path, durability);
-  let heard: (moved: Moved) => void = () => {};
+  let heard: (log: RunKey) => void = () => {};
+  let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
+  const age = ageClock(clock, metaValue(reader, "age"));
+  const ended = endedTrees(reader, hot, age);
+  const compact = compaction({
+    hot,
+    segments,
+    heads,
+    hotRowsMax: options.hotRowsMax ?? 50_000,
+    hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
+  });
   const commits = groupCommit({
     clock,
+    age,
     ids,
     heads,
     hot,
     watch: watched,
     writer,
-    compact: compaction({
-      hot,
-      segments,
-      heads,
-      hotRowsMax: options.hotRowsMax ?? 50_000,
-      hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
-    }),
+    compact,
     headOf,
-    isErased: (run_id) => runs.tombstone(run_id) !== undefined,
+    isErased: runs.isErased,
+    createdUnder: runs.createdUnder,
     lastRow,
     observe: options.observe,
-    moved: ({ run }) => heard({ tenant: run.tenant, log: run.run_id }),
+    moved: ({ run }) => heard({ tenant: run.tenant, run_id: run.run_id }),
+  });
+  const erasing = eraser({
+    clock,
+    commits,
+    runs,
+    hot,
+    heads,
+    headOf,
+    watch: watched,
+    writer,
+    compact,
+    moved: (log) => heard(log),
+    unreferred: (tenant, refs) => unreferred(tenant, refs),
   });
   let prunedMs = clock.monotonic();
+  let savedMs = prunedMs;
 
-  function headFor({ tenant, run_id }: RunKey): Head | undefined {
-    const head = headOf(run_id);
-    return head?.run.tenant === tenant ? head : undefined;
-  }
+  const headFor = ({ tenant, run_id }: RunKey): Head | undefined => headOf(tenant, run_id);
 
   return {
     append: ({ tenant }, decide) => commits.append(tenant, decide),
 
     async read(key, view, after, bytesMax) {
+      const { tenant, run_id } = key;
       const head = headFor(key);
       if (head === undefined || after >= head.views[view].pos) return [];
-      if (key.run_id.startsWith("feed:")) return runs.feedEvents(key.run_id, after, cutEvents);
-      const events = hot.events(key.run_id, view);
+      if (isFeedLog(run_id)) return runs.feedEvents(tenant, run_id, after, cutEvents);
+      const events = hot.events(tenant, run_id, view);
       const first = events[0]?.pos ?? head.views[view].pos + 1;
-      if (after + 1 < first) return segments.read(key.run_id, view, after);
+      if (after + 1 < first) return segments.read(tenant, run_id, view, after);
       return cut(events, after + 1 - first, after, bytesMax);
     },
 
     head: async (key) => headFor(key),
-    isErased: async ({ tenant, run_id }) => runs.tombstone(run_id)?.tenant === tenant,
+    isErased: async ({ tenant, run_id }) => runs.isErased(tenant, run_id),
 
     async posOfSeq(key, view, seq) {
+      const { tenant, run_id } = key;
       const head = headFor(key);
       if (head === undefined) return 0;
-      const events = hot.events(key.run_id, view);
+      const events = hot.events(tenant, run_id, view);
       const first = events[0];
       if (first === undefined || first.seq >= seq) {
-        const cold = segments.posOfSeq(key.run_id, view, seq);
+        const cold = segments.posOfSeq(tenant, run_id, view, seq);
         if (cold !== undefined) return cold;
       }
       return events[lowestWithSeq(events, seq)]?.pos ?? head.views[view].pos;
@@ -124,7 +151,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       for (;;) {
         const page = runs.roots(tenant, query, below);
         for (const stored of page) {
-          const head = heads.get(stored.run.run_id) ?? stored;
+          const head = heads.get(tenant, stored.run.run_id) ?? stored;
           below = stored.run.run_id;
           if (query.state !== undefined && head.state !== query.state) continue;
           found.push(head);
@@ -136,75 +163,66 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async tree(key) {
       const head = headFor(key);
-      return head === undefined ? [] : runs.tree(head.run.root_id);
+      return head === undefined ? [] : runs.tree(key.tenant, head.run.root_id);
     },
 
-    eraseTree: (root) =>
-      commits.exclusively(async () => {
-        // Another tenant's run, and one that is not there, has nothing to erase.
-        if (headFor(root) === undefined) return;
-        const members = runs.tree(root.run_id);
-        const erasedAt = new Date(clock.now()).toISOString();
-        const rows = hot.rowsOf(root.run_id);
-        await writer.write([
-          ["dropHot", JSON.stringify(rows)],
-          ...members.flatMap(({ run_id, tenant }): Write[] => [
-            ["dropRun", run_id],
-            ["dropHead", run_id],
-            ["dropSegments", run_id],
-            ["dropSnapshots", run_id],
-            ["blankFeedOf", run_id],
-            ["addTombstone", run_id, tenant, erasedAt],
-          ]),
-        ]);
-        // What was erased must not wait in the write-ahead log either.
-        await writer.truncate();
-        hot.dropTree(root.run_id);
-        for (const { run_id } of members) {
-          heads.delete(run_id);
-          watched.forget(run_id);
-          heard({ tenant: root.tenant, log: run_id });
-        }
-      }),
+    eraseTree: (root) => erasing.eraseTrees([root]),
+    eraseTrees: erasing.eraseTrees,
+    dropFullViews: erasing.dropFullViews,
+
+    endedTrees: async (tenant, query) => ended.trees(tenant, query),
+    tenants: async (after, limit) => ended.tenants(after, limit),
+    tenantSettings: async (tenant) => ended.settings(tenant),
+    setTenantSettings: (tenant, settings) => commits.also([["setTenant", tenant, JSON.stringify(settings)]]),
+
+    blob: async (tenant, ref) => runs.blob(tenant, ref),
 
     async keepSnapshot(key, view, pos, transcriptText) {
       if (headFor(key) !== undefined)
-        await writer.write([["keepSnapshot", view, pos, transcriptText, key.run_id]]);
+        await writer.write([["keepSnapshot", view, pos, transcriptText, key.tenant, key.run_id]]);
     },
     snapshotBefore: async (key, view, pos) =>
-      headFor(key) === undefined ? undefined : runs.snapshotBefore(key.run_id, view, pos),
+      headFor(key) === undefined ? undefined : runs.snapshotBefore(key.tenant, key.run_id, view, pos),
 
-    oldest: async ({ run_id }) => (run_id.startsWith("feed:") ? runs.oldestOfFeed(run_id) : 1),
+    grants: keptGrants(reader, commits.also, clock),
+
+    oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
 
     async prune() {
       const now = clock.monotonic();
+      if (now - savedMs >= saveEveryMs) {
+        savedMs = now;
+        await commits.also([age.save()]);
+      }
       if (now - prunedMs < pruneEveryMs) return;
       prunedMs = now;
       const before = new Date(clock.now() - limits.feedAgeMs).toISOString();
-      const list = [...heads].flatMap(([log, { views }]): Write[] => {
+      const feeds = [...heads.values()].flatMap(({ run: { tenant, run_id }, views }): Write[] => {
         const { pos } = views.default;
-        return log.startsWith("feed:") ? [["pruneFeed", log, pos, pos - limits.feedEntriesMax, before]] : [];
+        if (!isFeedLog(run_id)) return [];
+        return [["pruneFeed", tenant, run_id, pos, pos - limits.feedEntriesMax, before]];
       });
-      if (list.length > 0) await writer.write(list);
+      await commits.also([...feeds, ["pruneGrants", clock.now()]]);
     },
 
     renew(key) {
       // Whoever writes a child is there for its ancestors too, and their leases are their children's.
       const root_id = headFor(key)?.run.root_id;
-      if (root_id !== undefined) watched.renew(heads.get(root_id));
+      if (root_id !== undefined) watched.renew(heads.get(key.tenant, root_id));
     },
     due: async () => watched.due(),
 
     onMoved(hear) {
       heard = hear;
     },
+    onUnreferred(hear) {
+      unreferred = hear;
+    },
 
     levels(): StoreLevels {
-      let runsLive = 0;
-      for (const [log, head] of heads) if (!log.startsWith("feed:") && !isEnded(head)) runsLive += 1;
       const { bavail, bsize } = statfsSync(path);
       return {
-        runsLive,
+        runsLive: watched.liveRuns(),
         appendsWaiting: commits.waiting,
         hotRows: hot.rows,
         hotBytes: hot.bytes,
@@ -216,6 +234,8 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async close() {
       await commits.finish();
+      // On a full disk some age is lost: what is kept is kept a little longer.
+      await writer.write([age.save()]).catch(() => {});
       await writer.close();
       reader.close();
       unlock();
@@ -257,6 +277,11 @@ function prepareFile({ path, durability, clock }: SqliteOptions): void {
 
 function bytesOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+function metaValue(reader: DatabaseSyncInstance, name: string): string | undefined {
+  const row = reader.prepare("SELECT value FROM meta WHERE name = ?").get(name);
+  return (row as { value: string } | undefined)?.value;
 }
 
 function cut(

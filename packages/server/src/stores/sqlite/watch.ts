@@ -4,66 +4,81 @@
 import { limits } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Head, isEnded } from "../../log/head.js";
+import { isFeedLog } from "../../log/record.js";
+import { type RunMap, runMap } from "../../run-map.js";
 import type { DueRun, RunKey } from "../../store.js";
 
 export interface Watch {
   /** A run's head has moved. */
   see(head: Head): void;
-  forget(run_id: string): void;
+  forget(tenant: string, run_id: string): void;
   /** Starts a lease anew, and those of its live children: whoever writes a run answers for them. */
   renew(head: Head | undefined): void;
-  leaseLost(run_id: string, monotonicMs: number): boolean;
+  leaseLost(tenant: string, run_id: string, monotonicMs: number): boolean;
   due(): readonly DueRun[];
+  /** How many runs of a tenant have not ended; of all tenants where none is named. */
+  liveRuns(tenant?: string): number;
 }
 
-export function watch(clock: Clock, heads: ReadonlyMap<string, Head>): Watch {
-  const leases = new Map<string, number>();
+interface Lease {
+  readonly key: RunKey;
+  readonly endsMs: number;
+}
+
+export function watch(clock: Clock, heads: RunMap<Head>): Watch {
+  // Every live run has one.
+  const leases = runMap<Lease>();
   /** Runs with pending deltas, or with requests that expire. */
-  const restless = new Set<string>();
+  const restless = runMap<RunKey>();
 
   function renew(head: Head | undefined): void {
-    if (head === undefined || !head.run.external || isEnded(head)) return;
-    leases.set(head.run.run_id, clock.monotonic() + head.run.lease_ms);
-    for (const child of head.children) renew(heads.get(child));
+    if (head === undefined || isEnded(head)) return;
+    const key = keyOf(head);
+    // A run that nobody outside writes has a lease that does not run out.
+    const leaseMs = head.run.external ? head.run.lease_ms : Number.POSITIVE_INFINITY;
+    leases.set(key.tenant, key.run_id, { key, endsMs: clock.monotonic() + leaseMs });
+    for (const child of head.children) renew(heads.get(key.tenant, child));
   }
 
-  function forget(run_id: string): void {
-    leases.delete(run_id);
-    restless.delete(run_id);
-  }
-
-  function leaseLost(run_id: string, monotonicMs: number): boolean {
-    return (leases.get(run_id) ?? Number.POSITIVE_INFINITY) <= monotonicMs;
+  function forget(tenant: string, run_id: string): void {
+    leases.delete(tenant, run_id);
+    restless.delete(tenant, run_id);
   }
 
   return {
     see(head) {
-      const { run_id } = head.run;
+      const { tenant, run_id } = head.run;
+      if (isFeedLog(run_id)) return;
       if (isEnded(head)) {
-        forget(run_id);
+        forget(tenant, run_id);
         return;
       }
       // A new run starts its lease; later it is renewed by whoever writes it, not by what the server adds.
-      if (!leases.has(run_id)) renew(head);
-      if (head.groups.length > 0 || Object.values(head.requests).some(mayExpire)) restless.add(run_id);
-      else restless.delete(run_id);
+      if (!leases.has(tenant, run_id)) renew(head);
+      if (head.groups.length === 0 && !Object.values(head.requests).some(mayExpire))
+        restless.delete(tenant, run_id);
+      else if (!restless.has(tenant, run_id)) restless.set(tenant, run_id, keyOf(head));
     },
     forget,
+    liveRuns(tenant) {
+      if (tenant !== undefined) return leases.of(tenant).size;
+      let live = 0;
+      for (const _ of leases.values()) live += 1;
+      return live;
+    },
     renew,
-    leaseLost,
+    leaseLost: (tenant, run_id, monotonicMs) =>
+      (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= monotonicMs,
     due() {
       const found: DueRun[] = [];
       const nowMs = clock.now();
       const monotonicMs = clock.monotonic();
-      for (const run_id of leases.keys()) {
-        const head = heads.get(run_id);
-        if (head !== undefined && leaseLost(run_id, monotonicMs))
-          found.push({ why: "lease", key: keyOf(head) });
+      for (const { key, endsMs } of leases.values()) {
+        if (endsMs <= monotonicMs) found.push({ why: "lease", key });
       }
-      for (const run_id of restless) {
-        const head = heads.get(run_id);
+      for (const key of restless.values()) {
+        const head = heads.get(key.tenant, key.run_id);
         if (head === undefined) continue;
-        const key = keyOf(head);
         const quietMs = nowMs - head.tickMs;
         // A clock that went back counts as passed.
         const passed = quietMs < 0 || quietMs >= limits.tickMs;

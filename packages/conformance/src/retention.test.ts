@@ -1,0 +1,256 @@
+// Retention: what is old goes as a whole, what is young stays, and no clock can say otherwise.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Draft } from "@runwire/protocol";
+import * as server from "@runwire/server";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { openSqlite } from "./suites/store/server-module.js";
+import { wholeLog } from "./suites/store/soundness.js";
+import {
+  caseCount,
+  freshSpawn,
+  heldClock,
+  lawMsMax,
+  newRun,
+  onTrial,
+  type Trial,
+} from "./suites/store/trial.js";
+import type { Key } from "./suites/store/under-test.js";
+
+const open = openSqlite(server);
+const dayMs = 24 * 60 * 60 * 1000;
+const yearMs = 365 * dayMs;
+const defaults = { done_days: 90, aborted_days: 30, error_days: 30, full_days: null };
+const states = ["done", "aborted", "error"] as const;
+const days = fc.option(fc.integer({ min: 0, max: 120 }), { nil: null });
+const settings = fc.record({ done_days: days, aborted_days: days, error_days: days, full_days: days });
+
+describe("retention", { timeout: lawMsMax }, () => {
+  it("erases what has been over for its days, by how it ended, and nothing else [RW-RETAIN-1]", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ state: fc.constantFrom(...states, null), ageDays: fc.nat(130) }), {
+          minLength: 1,
+          maxLength: 12,
+        }),
+        fc.option(settings, { nil: null }),
+        fc.boolean(),
+        async (trees, set, sweeps) =>
+          onTrial(open, async (trial) => {
+            const { store, retained } = retainedOn(trial);
+            if (set !== null) await store.setTenantSettings("acme", { retention: set });
+            const kept = set ?? defaults;
+            const runs: { key: Key; state: (typeof states)[number] | null; ageDays: number }[] = [];
+            // The oldest first: a day passes between two ages.
+            let left = 130;
+            for (const { state, ageDays } of [...trees].sort((a, b) => b.ageDays - a.ageDays)) {
+              trial.clock.pass((left - ageDays) * dayMs);
+              left = ageDays;
+              runs.push({ key: await tree(trial, state), state, ageDays });
+            }
+            trial.clock.pass(left * dayMs);
+            const goes = ({ state, ageDays }: (typeof runs)[number]): boolean =>
+              state !== null && ageDays >= (kept[`${state}_days`] ?? Number.POSITIVE_INFINITY);
+            const loses = (run: (typeof runs)[number]): boolean =>
+              run.state !== null && !goes(run) && run.ageDays >= (kept.full_days ?? Number.POSITIVE_INFINITY);
+            const plan = await retained.plan("acme");
+            const names = (some: typeof runs) => some.map(({ key }) => key.run_id).sort();
+            expect(plan.trees.map(({ run_id }) => run_id).sort()).toEqual(names(runs.filter(goes)));
+            expect(plan.full_views.map(({ run_id }) => run_id).sort()).toEqual(names(runs.filter(loses)));
+            expect(plan.totals.trees).toMatchObject({
+              trees: runs.filter(goes).length,
+              runs: 2 * runs.filter(goes).length,
+            });
+            for (const { bytes, ended_at } of plan.trees) {
+              expect(bytes).toBeGreaterThan(0);
+              expect(Date.parse(ended_at)).toBeLessThanOrEqual(trial.clock.now());
+            }
+            if (sweeps) await retained.sweep();
+            else expect(await retained.apply("acme")).toEqual(plan.totals);
+            for (const run of runs) {
+              expect(await trial.store.isErased(run.key)).toBe(goes(run));
+              if (!goes(run)) expect((await trial.store.head(run.key))?.fullGone).toBe(loses(run));
+            }
+            const { totals } = await retained.plan("acme");
+            expect([totals.trees.trees, totals.full_views.trees]).toEqual([0, 0]);
+          }),
+      ),
+      caseCount(12),
+    ));
+
+  it("deletes nothing young, whatever the clocks say and however often the server starts [RW-RETAIN-2]", () => {
+    const step = fc.oneof(
+      fc.record({ pass: fc.nat(20 * dayMs) }),
+      fc.record({ jump: fc.integer({ min: -10 * yearMs, max: 10 * yearMs }) }),
+      fc.record({ closed: fc.integer({ min: -10 * yearMs, max: 10 * yearMs }) }),
+      fc.constantFrom("end" as const, "end" as const, "sweep" as const),
+    );
+    return fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) =>
+        onTrial(open, async (trial) => {
+          let passedMs = 0;
+          let restarts = 0;
+          const runs: { key: Key; endedMs: number; restarts: number }[] = [];
+          const expectYoungKept = async () => {
+            await retainedOn(trial).retained.apply("acme");
+            for (const run of runs) {
+              const surelyMs = passedMs - run.endedMs;
+              const atMostMs = surelyMs + (restarts - run.restarts) * dayMs;
+              if (atMostMs < 90 * dayMs) expect(await trial.store.isErased(run.key)).toBe(false);
+            }
+          };
+          for (const taken of steps) {
+            if (taken === "end") runs.push({ key: await tree(trial, "done"), endedMs: passedMs, restarts });
+            else if (taken === "sweep") await expectYoungKept();
+            else if ("closed" in taken) {
+              restarts += 1;
+              await trial.reopen(() => trial.clock.jump(taken.closed));
+            } else if ("jump" in taken) trial.clock.jump(taken.jump);
+            else {
+              passedMs += taken.pass;
+              trial.clock.pass(taken.pass);
+            }
+          }
+          await expectYoungKept();
+          // And what is old goes, though a clock was wrong when it ended.
+          trial.clock.jump(-1);
+          await retainedOn(trial).retained.plan("acme");
+          for (let day = 0; day < 91; day++) {
+            trial.clock.pass(dayMs);
+            await trial.store.prune();
+          }
+          await retainedOn(trial).retained.apply("acme");
+          for (const { key } of runs) expect(await trial.store.isErased(key)).toBe(true);
+        }),
+      ),
+      caseCount(12),
+    );
+  });
+
+  it("a clock that is ten years ahead, also at the next start, deletes nothing young [RW-RETAIN-2]", () =>
+    onTrial(open, async (trial) => {
+      const key = await tree(trial, "error");
+      trial.clock.jump(10 * yearMs);
+      await retainedOn(trial).retained.sweep();
+      await trial.reopen();
+      await retainedOn(trial).retained.sweep();
+      await trial.reopen(() => trial.clock.jump(10 * yearMs));
+      await retainedOn(trial).retained.sweep();
+      expect(await trial.store.isErased(key)).toBe(false);
+      trial.clock.jump(-20 * yearMs);
+      // What passes while a clock is set back is not counted; it is looked at every minute.
+      trial.clock.pass(60_000);
+      await trial.store.prune();
+      trial.clock.pass(30 * dayMs);
+      await retainedOn(trial).retained.sweep();
+      expect(await trial.store.isErased(key)).toBe(true);
+    }));
+
+  it("sweeps at most once a minute, in batches, every tenant in its turn", () =>
+    onTrial(open, async (trial) => {
+      const keys: Key[] = [];
+      for (let i = 0; i < 70; i++) keys.push(await tree(trial, "error", i < 60 ? "acme" : `rival-${i}`));
+      trial.clock.pass(30 * dayMs);
+      const { store, retained } = retainedOn(trial);
+      const batches: number[] = [];
+      const counted = {
+        ...store,
+        eraseTrees: (roots: readonly Key[]) => {
+          batches.push(roots.length);
+          return store.eraseTrees(roots);
+        },
+      };
+      const swept = server.retention(counted, trial.clock, () => {});
+      await Promise.all([swept.sweep(), swept.sweep()]);
+      expect(batches).toEqual([50, 10, 10]);
+      for (const key of keys) expect(await trial.store.isErased(key)).toBe(true);
+      await retained.sweep();
+      const late = await tree(trial, "error");
+      await store.setTenantSettings("acme", { retention: { ...defaults, error_days: 0 } });
+      await retained.sweep();
+      expect(await trial.store.isErased(late)).toBe(false);
+      trial.clock.pass(60_000);
+      await retained.sweep();
+      expect(await trial.store.isErased(late)).toBe(true);
+    }));
+
+  for (const hotRowsMax of [100_000, 4]) {
+    it(`leaves nothing of a full view in any file, with ${hotRowsMax} hot rows [RW-RETAIN-3]`, () =>
+      onTrial(openSqlite(server, { hotRowsMax }), async (trial) => {
+        const { store, retained } = retainedOn(trial);
+        await store.setTenantSettings("acme", { retention: { ...defaults, full_days: 7 } });
+        const secret = "swordfish";
+        const key = await tree(trial, "done", "acme", { type: "text.delta", payload: { text: "b", secret } });
+        expect(filesWith(trial.folder, secret)).not.toEqual([]);
+        const said = await wholeLog(trial.store, key, "default");
+        trial.clock.pass(7 * dayMs - 1);
+        expect((await retained.apply("acme")).full_views.trees).toBe(0);
+        trial.clock.pass(1);
+        expect((await retained.apply("acme")).full_views.trees).toBe(1);
+        expect(filesWith(trial.folder, secret)).toEqual([]);
+        expect(await wholeLog(trial.store, key, "default")).toEqual(said);
+      }));
+  }
+});
+
+describe("a gateway", () => {
+  it("answers 410 for a full view that is no longer kept, and 200 for the default one [RW-RETAIN-3]", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-retention-"));
+    const clock = heldClock();
+    const path = join(folder, "runwire.db");
+    const store = server.sqliteStore({ path, durability: "os", clock });
+    await store.setTenantSettings("default", { retention: { ...defaults, full_days: 0 } });
+    const ingest = server.ingest(store, server.transcripts(store));
+    const key = await newRun({ ingest }, { tenant: "default" });
+    await ingest.append(key, [
+      { type: "text.delta", payload: { text: "a" } },
+      { type: "run.lifecycle", payload: { state: "done" } },
+    ]);
+    await store.dropFullViews([key]);
+    ingest.close();
+    await store.close();
+    const gateway = await server.startGateway({ port: 0, dataFolder: folder, log: "error" }, clock);
+    try {
+      const run = `${gateway.url}/v1/agent/runs/${key.run_id}`;
+      for (const what of ["stream", "events", "replay.jsonl", "snapshot"]) {
+        const full = await fetch(`${run}/${what}?detail=full`);
+        expect([what, full.status]).toEqual([what, 410]);
+        expect(await full.json()).toMatchObject({ error: { code: "KAI-STREAM-CONN-0002" } });
+        const shown = await fetch(`${run}/${what}`);
+        expect([what, shown.status]).toEqual([what, 200]);
+        await shown.body?.cancel();
+      }
+      const many = await fetch(`${gateway.url}/v1/agent/stream?runs=${key.run_id}&detail=full`);
+      expect(many.status).toBe(410);
+    } finally {
+      await gateway.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+function retainedOn(trial: Trial): { store: server.Store; retained: ReturnType<typeof server.retention> } {
+  const store = trial.store as unknown as server.Store;
+  return { store, retained: server.retention(store, trial.clock, () => {}) };
+}
+
+/** A root with a child, in this state; null for one that goes on. */
+async function tree(
+  trial: Trial,
+  state: (typeof states)[number] | null,
+  tenant = "acme",
+  more: Draft = { type: "text.delta", payload: { text: "b" } },
+): Promise<Key> {
+  const key = await newRun(trial, { tenant });
+  const { spawn } = freshSpawn();
+  await trial.ingest.append(key, [spawn, { type: "text.delta", payload: { text: "a" } }, more]);
+  if (state !== null) await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state } }]);
+  return key;
+}
+
+function filesWith(folder: string, word: string): readonly string[] {
+  return readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(word));
+}

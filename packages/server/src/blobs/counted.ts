@@ -1,0 +1,96 @@
+// A blob lives as long as a run refers to it. The store counts: its rows are written in the commit of the event that
+// refers, and dropped in the commit that erases a tree. Here is what happens between the two and the bytes:
+//
+//   put ─▶ commit        a blob is there before anything refers to it, and is held until that is decided
+//   refused, or erased   a blob that nobody refers to or holds is removed
+//
+// All that happens to one blob happens in turn. Whoever removes looks first whether it is held, and whoever holds
+// says so before its turn comes: so the same bytes, stored by one while another erases or is refused, are there in
+// the end if and only if somebody refers to them. What a crash leaves is removed at the next start.
+
+import type { BlobRef } from "../log/record.js";
+import type { Store } from "../store.js";
+import type { NewBlob } from "./spill.js";
+import { type BlobKey, type Blobs, type ByteRange, isBlobRef, type OpenBlob } from "./store.js";
+
+export interface CountedBlobs {
+  /** Stores blobs. Until they are let go nobody removes them. */
+  hold(tenant: string, blobs: readonly NewBlob[]): Promise<void>;
+  /** Lets go what was held once, and removes what nobody refers to. */
+  letGo(tenant: string, refs: Iterable<string>): Promise<void>;
+  /** Removes those that nobody refers to. */
+  drop(tenant: string, refs: readonly string[]): Promise<void>;
+  /** A blob that a run of this tenant refers to. */
+  find(tenant: string, ref: string): Promise<BlobRef | undefined>;
+  open(tenant: string, ref: string, range?: ByteRange): Promise<OpenBlob | undefined>;
+  /** Removes what a crash has left; others may go on meanwhile. */
+  clean(): Promise<void>;
+  /** Ends the cleaning. */
+  close(): void;
+}
+
+export function countedBlobs(blobs: Blobs, store: Pick<Store, "blob">): CountedBlobs {
+  const holders = new Map<string, number>();
+  const turns = new Map<string, Promise<void>>();
+  let closed = false;
+
+  const nameOf = ({ tenant, ref }: BlobKey): string => `${tenant}/${ref}`;
+
+  function inTurn(key: BlobKey, job: () => Promise<void>): Promise<void> {
+    const name = nameOf(key);
+    const done = (turns.get(name) ?? Promise.resolve()).then(job);
+    const over = done
+      .catch(() => {})
+      .then(() => {
+        if (turns.get(name) === over) turns.delete(name);
+      });
+    turns.set(name, over);
+    return done;
+  }
+
+  const removeUnreferred = (key: BlobKey): Promise<void> =>
+    inTurn(key, async () => {
+      if (holders.has(nameOf(key)) || (await store.blob(key.tenant, key.ref)) !== undefined) return;
+      // Whoever came while the store was asked waits for its turn, and puts it back.
+      await blobs.remove(key);
+    });
+
+  return {
+    async hold(tenant, list) {
+      const puts = list.map(({ ref, content }) => {
+        const key = { tenant, ref };
+        holders.set(nameOf(key), (holders.get(nameOf(key)) ?? 0) + 1);
+        return inTurn(key, () => blobs.put(key, content));
+      });
+      await Promise.all(puts);
+    },
+
+    async letGo(tenant, refs) {
+      const keys = [...refs].map((ref) => ({ tenant, ref }));
+      for (const key of keys) {
+        const others = (holders.get(nameOf(key)) ?? 1) - 1;
+        if (others === 0) holders.delete(nameOf(key));
+        else holders.set(nameOf(key), others);
+      }
+      // What is committed is committed, whatever happens here; what could not be removed is so at the next start.
+      await Promise.allSettled(keys.map(removeUnreferred));
+    },
+
+    async drop(tenant, refs) {
+      await Promise.all(refs.map((ref) => removeUnreferred({ tenant, ref })));
+    },
+
+    find: async (tenant, ref) => (isBlobRef(ref) ? store.blob(tenant, ref) : undefined),
+    open: (tenant, ref, range) => blobs.open({ tenant, ref }, range),
+
+    async clean() {
+      for await (const key of blobs.list()) {
+        if (closed) return;
+        await removeUnreferred(key);
+      }
+    },
+    close() {
+      closed = true;
+    },
+  };
+}

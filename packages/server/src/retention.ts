@@ -1,0 +1,211 @@
+// How long trees are kept. The clock starts at the root's end, so a live run loses nothing. A tree goes as a whole and
+// leaves tombstones; its full view may go earlier, and the default view then still answers.
+//
+//   plan   what would go now: the dry run
+//   apply  lets it go
+//   sweep  does so for all tenants, a little at a time
+//
+// Ages are the store's: no clock that jumps makes anything old.
+
+import type { Clock } from "./clock.js";
+import type { Report } from "./report.js";
+import type { EndedTree, RetentionDays, RunKey, Store, TreeQuery } from "./store.js";
+
+export const defaultRetention: RetentionDays = {
+  done_days: 90,
+  aborted_days: 30,
+  error_days: 30,
+  full_days: null,
+};
+
+export interface RetentionPlan {
+  /** The first hundred; `totals` counts all. */
+  readonly trees: readonly PlannedTree[];
+  /** Trees that are kept and lose their full view. */
+  readonly full_views: readonly PlannedTree[];
+  readonly totals: RetentionTotals;
+}
+
+export type PlannedTree = Omit<EndedTree, "tenant">;
+
+export interface RetentionTotals {
+  readonly trees: Total;
+  readonly full_views: Total;
+}
+
+export interface Total {
+  readonly trees: number;
+  readonly runs: number;
+  readonly bytes: number;
+}
+
+export interface Retention {
+  plan(tenant: string): Promise<RetentionPlan>;
+  apply(tenant: string): Promise<RetentionTotals>;
+  /** To be called every now and then; works at most once a minute, and then on a bounded part. */
+  sweep(): Promise<void>;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const sweepEveryMs = 60 * 1000;
+const listedMax = 100;
+/** Of one batch, during which nobody else writes. */
+const batchTreesMax = 50;
+const batchBytesMax = 64 * 1024 * 1024;
+const batchesPerSweepMax = 20;
+const sweptTenantsMax = 500;
+const states: readonly TreeQuery["state"][] = ["done", "aborted", "error"];
+
+export function retention(
+  store: Store,
+  clock: Clock,
+  report: Report,
+  defaults: RetentionDays = defaultRetention,
+): Retention {
+  let sweptMs = Number.NEGATIVE_INFINITY;
+  let sweptTenant = "";
+
+  async function queriesOf(tenant: string): Promise<Queries> {
+    return queries((await store.tenantSettings(tenant))?.retention ?? defaults);
+  }
+
+  /** Everything that the queries find, page by page; others get their turn between two pages. */
+  async function* found(tenant: string, asked: readonly Asked[], limit: number): AsyncGenerator<EndedTree> {
+    for (const query of asked) {
+      for (let cursor: TreeQuery["cursor"] | null; cursor !== null; ) {
+        const page = await store.endedTrees(tenant, {
+          ...query,
+          limit,
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+        yield* page.trees;
+        cursor = page.next;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+  }
+
+  /** Takes what goes away in batches; what was taken is not found again. */
+  async function inBatches(
+    tenant: string,
+    asked: readonly Asked[],
+    remove: (roots: readonly RunKey[]) => Promise<void>,
+  ): Promise<Total> {
+    let total = nothing;
+    let batch: EndedTree[] = [];
+    let bytes = 0;
+    const flush = async (): Promise<void> => {
+      if (batch.length === 0) return;
+      await remove(batch);
+      total = batch.reduce(plus, total);
+      batch = [];
+      bytes = 0;
+    };
+    for await (const tree of found(tenant, asked, batchTreesMax)) {
+      batch.push(tree);
+      bytes += tree.bytes;
+      if (batch.length >= batchTreesMax || bytes >= batchBytesMax) await flush();
+    }
+    await flush();
+    return total;
+  }
+
+  async function planned(tenant: string, asked: readonly Asked[]): Promise<[readonly PlannedTree[], Total]> {
+    const listed: PlannedTree[] = [];
+    let total = nothing;
+    for await (const { tenant: _, ...tree } of found(tenant, asked, listedMax)) {
+      if (listed.length < listedMax) listed.push(tree);
+      total = plus(total, tree);
+    }
+    return [listed, total];
+  }
+
+  /** A batch of trees and one of full views, of as many tenants as it takes to fill one. Tells whether there may be more. */
+  async function sweepBatch(): Promise<boolean> {
+    const [trees, views]: [EndedTree[], EndedTree[]] = [[], []];
+    const from = sweptTenant;
+    const names = await store.tenants(from, sweptTenantsMax);
+    sweptTenant = names.length < sweptTenantsMax ? "" : (names.at(-1) ?? "");
+    for (const tenant of names) {
+      const asked = await queriesOf(tenant);
+      await fill(trees, found(tenant, asked.trees, batchTreesMax));
+      await fill(views, found(tenant, asked.fullViews, batchTreesMax));
+      if (isFull(trees) || isFull(views)) {
+        // The next batch begins with the tenants that have not had their turn.
+        sweptTenant = tenant;
+        break;
+      }
+    }
+    if (trees.length > 0) {
+      await store.eraseTrees(trees);
+      report("info", "retention erased", { ...trees.reduce(plus, nothing) });
+    }
+    if (views.length > 0) {
+      await store.dropFullViews(views);
+      report("info", "retention dropped full views", { ...views.reduce(plus, nothing) });
+    }
+    return isFull(trees) || isFull(views) || from !== "";
+  }
+
+  return {
+    async plan(tenant) {
+      const asked = await queriesOf(tenant);
+      const [trees, treeTotal] = await planned(tenant, asked.trees);
+      const [full_views, viewTotal] = await planned(tenant, asked.fullViews);
+      return { trees, full_views, totals: { trees: treeTotal, full_views: viewTotal } };
+    },
+    async apply(tenant) {
+      const asked = await queriesOf(tenant);
+      const trees = await inBatches(tenant, asked.trees, store.eraseTrees);
+      const full_views = await inBatches(tenant, asked.fullViews, store.dropFullViews);
+      return { trees, full_views };
+    },
+    async sweep() {
+      if (clock.monotonic() - sweptMs < sweepEveryMs) return;
+      sweptMs = clock.monotonic();
+      for (let batches = 0; batches < batchesPerSweepMax; batches++) {
+        if (!(await sweepBatch())) return;
+      }
+    },
+  };
+}
+
+type Asked = Pick<TreeQuery, "state" | "ageMsMin" | "ageMsMax" | "full">;
+
+interface Queries {
+  readonly trees: readonly Asked[];
+  /** Without the trees that go as a whole. */
+  readonly fullViews: readonly Asked[];
+}
+
+function queries(days: RetentionDays): Queries {
+  const keptMs = (state: TreeQuery["state"]): number =>
+    (days[`${state}_days`] ?? Number.POSITIVE_INFINITY) * dayMs;
+  const fullMs = (days.full_days ?? Number.POSITIVE_INFINITY) * dayMs;
+  return {
+    trees: states
+      .filter((state) => Number.isFinite(keptMs(state)))
+      .map((state) => ({ state, ageMsMin: keptMs(state), full: false })),
+    fullViews: states
+      .filter((state) => fullMs < keptMs(state))
+      .map((state) => ({ state, ageMsMin: fullMs, ageMsMax: keptMs(state), full: true })),
+  };
+}
+
+async function fill(batch: EndedTree[], from: AsyncIterable<EndedTree>): Promise<void> {
+  if (isFull(batch)) return;
+  for await (const tree of from) {
+    batch.push(tree);
+    if (isFull(batch)) return;
+  }
+}
+
+function isFull(batch: readonly EndedTree[]): boolean {
+  return batch.length >= batchTreesMax || batch.reduce((sum, { bytes }) => sum + bytes, 0) >= batchBytesMax;
+}
+
+const nothing: Total = { trees: 0, runs: 0, bytes: 0 };
+
+function plus(total: Total, { runs, bytes }: Pick<EndedTree, "runs" | "bytes">): Total {
+  return { trees: total.trees + 1, runs: total.runs + runs, bytes: total.bytes + bytes };
+}

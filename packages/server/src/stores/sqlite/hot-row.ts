@@ -1,0 +1,89 @@
+// A record as a row of `hot`, and back. A row carries a checksum: what the disk gives back is what it got, or the
+// server does not start with it.
+
+import { crc32 } from "node:zlib";
+import { type EventType, RunwireError } from "@runwire/protocol";
+import type { Place, ProducerMark, Record } from "../../log/record.js";
+import type { Write } from "./schema.js";
+
+export interface HotRow {
+  readonly row: number;
+  readonly id: string;
+  readonly ts: string;
+  readonly type: EventType;
+  readonly tenant: string;
+  readonly by_run: string;
+  readonly payload: string;
+  readonly scope: string | null;
+  readonly places: string;
+  readonly covers: number | null;
+  readonly producer: string | null;
+  readonly crc: number;
+}
+
+export function addHot(row: number, record: Record): Write {
+  const { id, ts, type, tenant, by, payloadText, scopeText, covers, producer } = record;
+  const list = record.places
+    .map((p) => `["${p.log}",${p.defaultPos},${p.defaultSeq},${p.fullPos},${p.fullSeq}]`)
+    .join(",");
+  const places = `[${list}]`;
+  const mark =
+    producer === null ? null : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
+  const crc = checksum(row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark);
+  return ["addHot", row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark, crc];
+}
+
+/** Throws where the disk gave back other bytes than it got. */
+export function fromHot(hot: HotRow): Record {
+  const { row, id, ts, type, tenant, by_run, payload, scope, covers, crc } = hot;
+  if (checksum(row, id, ts, type, tenant, by_run, payload, scope, hot.places, covers, hot.producer) !== crc) {
+    throw new RunwireError("KAI-SERVER-STORE-0003", `hot row ${row} (its checksum differs)`);
+  }
+  const places = (JSON.parse(hot.places) as [string, number, number, number, number][]).map(
+    ([log, defaultPos, defaultSeq, fullPos, fullSeq]): Place => ({
+      log,
+      defaultPos,
+      defaultSeq,
+      fullPos,
+      fullSeq,
+    }),
+  );
+  return {
+    id,
+    ts,
+    type,
+    tenant,
+    by: by_run,
+    payloadText: payload,
+    scopeText: scope,
+    places,
+    covers,
+    producer: markOf(hot.producer),
+    blobs: [],
+  };
+}
+
+function markOf(text: string | null): ProducerMark | null {
+  if (text === null) return null;
+  const [log, id, epoch, seq] = JSON.parse(text) as [string, string, number, number];
+  return { log, id, epoch, seq };
+}
+
+/** Of every column, as one text: a call costs more than its bytes do. */
+function checksum(
+  row: number,
+  id: string,
+  ts: string,
+  type: string,
+  tenant: string,
+  by: string,
+  payload: string,
+  scope: string | null,
+  places: string,
+  covers: number | null,
+  producer: string | null,
+): number {
+  return crc32(
+    `${row} ${id} ${ts} ${type} ${tenant} ${by} ${places} ${covers} ${producer}\n${scope}\n${payload}`,
+  );
+}
