@@ -2,14 +2,27 @@
 // unknown value stops the start with one line that names it.
 
 import { readFileSync } from "node:fs";
-import { defaultSettings, logLevels, type Settings } from "@runwire/server";
+import { limits } from "@runwire/protocol";
+import {
+  authModes,
+  checkSettings,
+  defaultSettings,
+  logLevels,
+  type Settings,
+  tenantRates,
+} from "@runwire/server";
 
 interface SettingRow {
   readonly flag: string;
   readonly takes: string;
   readonly does: string;
+  readonly group: (typeof settingGroups)[number];
+  /** Not to be given as a flag: the process list would show it to everyone on the machine. */
+  readonly secret?: true;
   read(text: string): unknown;
 }
+
+export const settingGroups = ["Server", "Access", "Limits", "Data"] as const;
 
 const wholeNumber = (min: number, max: number) => (text: string) => {
   const value = Number(text);
@@ -21,39 +34,195 @@ const oneOf =
     choices.find((choice) => choice === text);
 const nonEmpty = (text: string) => (text === "" ? undefined : text);
 
+const listOf = (isOne: (item: string) => boolean) => (text: string) => {
+  const items = text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+  return items.length > 0 && items.every(isOne) ? items : undefined;
+};
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text && /^https?:/.test(text);
+}
+
+function isJwksUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return (
+    protocol === "https:" || (protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname))
+  );
+}
+
+const size = (flag: string, does: string, min: number, max: number): SettingRow => ({
+  flag,
+  takes: `${min} to ${max}`,
+  does,
+  group: "Limits",
+  read: wholeNumber(min, max),
+});
+const rate = (flag: string, does: string): SettingRow => ({
+  flag,
+  takes: "0 (any number) to 10000000",
+  does,
+  group: "Limits",
+  read: wholeNumber(0, 10_000_000),
+});
+const days = (flag: string, does: string): SettingRow => ({
+  flag,
+  takes: "days from 1 to 36500, or 0 for ever",
+  does,
+  group: "Data",
+  read: wholeNumber(0, 36_500),
+});
+const mebibyte = 1024 * 1024;
+
 export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
   port: {
     flag: "port",
     takes: "0 to 65535",
     does: "port to listen on; 0 picks a free one",
+    group: "Server",
     read: wholeNumber(0, 65_535),
   },
   host: {
     flag: "host",
-    takes: "127.0.0.1, ::1 or localhost (an open server stays on loopback)",
-    does: "address to listen on",
-    read: oneOf("127.0.0.1", "::1", "localhost"),
+    takes: "an address or a name of this machine",
+    does: "address to listen on; without credentials only a loopback one",
+    group: "Server",
+    read: nonEmpty,
   },
-  dataFolder: { flag: "data", takes: "a folder", does: "where runs are kept", read: nonEmpty },
-  durability: {
-    flag: "durability",
-    takes: "fsync or os",
-    does: "whether an answer waits for the disk",
-    read: oneOf("fsync", "os"),
+  tlsCert: {
+    flag: "tls-cert",
+    takes: "a PEM file",
+    does: "certificate chain; with it the server speaks HTTPS and HTTP/2",
+    group: "Server",
+    read: nonEmpty,
+  },
+  tlsKey: {
+    flag: "tls-key",
+    takes: "a PEM file",
+    does: "the certificate's key",
+    group: "Server",
+    read: nonEmpty,
   },
   log: {
     flag: "log",
     takes: logLevels.join(", "),
     does: "the least urgent thing that is logged, on stderr",
+    group: "Server",
     read: oneOf(...logLevels),
   },
   graceMs: {
     flag: "grace-ms",
     takes: "milliseconds from 0 to 600000",
     does: "how long a leaving server waits for its requests",
+    group: "Server",
     read: wholeNumber(0, 600_000),
   },
+
+  auth: {
+    flag: "auth",
+    takes: authModes.join(", "),
+    does: "who may ask: anyone on this machine, holders of keys, holders of tokens",
+    group: "Access",
+    read: oneOf(...authModes),
+  },
+  jwtSecret: {
+    flag: "jwt-secret",
+    takes: "at least 32 characters",
+    does: "secret of HS256 tokens",
+    group: "Access",
+    secret: true,
+    read: (text) => (text.length >= 32 ? text : undefined),
+  },
+  jwksUrl: {
+    flag: "jwks-url",
+    takes: "an https address",
+    does: "where the public keys of tokens are",
+    group: "Access",
+    read: (text) => (isJwksUrl(text) ? text : undefined),
+  },
+  jwtIssuer: {
+    flag: "jwt-issuer",
+    takes: "the `iss` of tokens",
+    does: "who makes tokens",
+    group: "Access",
+    read: nonEmpty,
+  },
+  jwtAudience: {
+    flag: "jwt-audience",
+    takes: "the `aud` of tokens",
+    does: "for whom tokens are made: this server",
+    group: "Access",
+    read: nonEmpty,
+  },
+  jwtTenantClaim: {
+    flag: "jwt-tenant-claim",
+    takes: "the name of a claim",
+    does: "which claim of a token names its tenant",
+    group: "Access",
+    read: nonEmpty,
+  },
+  origins: {
+    flag: "origins",
+    takes: "origins like https://app.example.com, separated by commas",
+    does: "whose pages may call, besides the server's own",
+    group: "Access",
+    read: listOf(isOrigin),
+  },
+
+  bodyBytesMax: size("body-bytes-max", "bytes of a request that is not an append", 1024, 64 * mebibyte),
+  eventBytesMax: size("event-bytes-max", "bytes of an event's payload", 1024, limits.eventBytesMax),
+  batchEventsMax: size("batch-events-max", "events of one append", 1, 100_000),
+  batchBytesMax: size("batch-bytes-max", "bytes of one append", 1024, 256 * mebibyte),
+  lineBytesMax: size("line-bytes-max", "bytes of a line of NDJSON", 1024, limits.lineBytesMax),
+  headerBytesMax: size("header-bytes-max", "bytes of a request's headers", 1024, mebibyte),
+  jsonDepthMax: size("json-depth-max", "levels of JSON", 4, 64),
+  jsonKeysMax: size("json-keys-max", "members of a JSON value, at all levels", 16, 1_000_000),
+  connectionsPerTenantMax: size(
+    "connections-per-tenant-max",
+    "requests and streams of a tenant at once",
+    1,
+    1_000_000,
+  ),
+  liveRunsPerTenantMax: size(
+    "live-runs-per-tenant-max",
+    "runs of a tenant that have not ended",
+    1,
+    10_000_000,
+  ),
+  requestsPerSecond: rate("requests-per-second", "requests of a tenant"),
+  eventsPerSecond: rate("events-per-second", "events that a tenant appends"),
+
+  dataFolder: { flag: "data", takes: "a folder", does: "where runs are kept", group: "Data", read: nonEmpty },
+  durability: {
+    flag: "durability",
+    takes: "fsync or os",
+    does: "whether an answer waits for the disk",
+    group: "Data",
+    read: oneOf("fsync", "os"),
+  },
+  redact: {
+    flag: "redact",
+    takes: "names with * as wildcard, like password,*secret*",
+    does: "members whose values are never stored",
+    group: "Data",
+    read: listOf((name) => /^[^\s,]+$/.test(name)),
+  },
+  retentionDoneDays: days("retention-done-days", "how long runs are kept that ended as done"),
+  retentionAbortedDays: days("retention-aborted-days", "how long aborted runs are kept"),
+  retentionErrorDays: days("retention-error-days", "how long runs are kept that ended in an error"),
 };
+
+/** What a setting is when nobody says otherwise, in words. */
+export function presetOf(name: keyof Settings): string {
+  const preset = defaultSettings[name];
+  if (name === "requestsPerSecond" || name === "eventsPerSecond")
+    return `${tenantRates[name]}, and any number where --auth is open`;
+  if (preset === null || (Array.isArray(preset) && preset.length === 0)) return "none";
+  return String(preset);
+}
 
 const configFile = "runwire.config.json";
 
@@ -63,8 +232,9 @@ export function readSettings(flags: { readonly [flag: string]: unknown }, env: N
   const rows = Object.entries(settingRows);
   const take = (text: unknown, name: string, row: SettingRow, from: string): void => {
     const value = row.read(String(text));
-    if (value === undefined)
-      throw new Error(`${from}: ${JSON.stringify(text)} is not possible; it takes ${row.takes}`);
+    // A secret is not repeated, not even a wrong one.
+    const given = row.secret === true ? "what was given" : JSON.stringify(text);
+    if (value === undefined) throw new Error(`${from}: ${given} is not possible; it takes ${row.takes}`);
     settings[name] = value;
   };
   for (const [key, text] of Object.entries(readConfig())) {
@@ -83,6 +253,7 @@ export function readSettings(flags: { readonly [flag: string]: unknown }, env: N
     const text = flags[row.flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())];
     if (text !== undefined) take(text, name, row, `--${row.flag}`);
   }
+  checkSettings(settings as unknown as Settings);
   return settings as unknown as Settings;
 }
 

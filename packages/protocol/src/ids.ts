@@ -100,7 +100,7 @@ export function timeOf(ulid: string): number {
   return ms;
 }
 
-const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
+export const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 
 /** Whether a caller may use this as an id: nothing in it can break a line, a header, a path or a label. */
 export function isId(value: unknown): value is string {

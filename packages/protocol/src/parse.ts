@@ -10,7 +10,7 @@ import { isRunState } from "./state.js";
  * A draft from parsed JSON. Throws PROTO-0001 for a malformed one and PROTO-0002 for an unknown type;
  * `where` ("line 3") begins the message.
  */
-export function parseDraft(value: unknown, where = "event"): Draft {
+export function parseDraft(value: unknown, where = "event", bounds: JsonLimits = limits): Draft {
   if (!isObject(value)) throw malformed(where, "must be a JSON object with `type` and `payload`");
   const { type, payload, child_id, scope } = value;
   if (typeof type !== "string") throw malformed(where, "`type` must be a string");
@@ -27,7 +27,7 @@ export function parseDraft(value: unknown, where = "event"): Draft {
     const wrong = check(payload);
     if (wrong !== undefined) throw malformed(where, `${type}: ${wrong}`);
   }
-  const unfit = unfitJson(payload);
+  const unfit = unfitJson(payload, bounds);
   if (unfit !== undefined) throw malformed(where, `\`payload\` ${unfit}`);
   const draft: { -readonly [K in keyof Draft]: Draft[K] } = {
     type: type as EventType,
@@ -157,16 +157,21 @@ function oneOf(values: readonly string[]): (value: unknown) => boolean {
   return (value) => typeof value === "string" && values.includes(value);
 }
 
+export interface JsonLimits {
+  readonly jsonDepthMax: number;
+  readonly jsonKeysMax: number;
+}
+
 /** What is wrong with a parsed JSON value, or undefined: too deep, too many keys, or a number that overflowed. */
-export function unfitJson(value: unknown): string | undefined {
+export function unfitJson(value: unknown, bounds: JsonLimits = limits): string | undefined {
   let keys = 0;
   function walk(node: unknown, depth: number): string | undefined {
     if (typeof node === "number") return Number.isFinite(node) ? undefined : "holds a number that overflows";
     if (typeof node !== "object" || node === null) return undefined;
-    if (depth > limits.jsonDepthMax) return `is nested deeper than ${limits.jsonDepthMax}`;
+    if (depth > bounds.jsonDepthMax) return `is nested deeper than ${bounds.jsonDepthMax}`;
     const values: readonly unknown[] = Array.isArray(node) ? node : Object.values(node);
     if (values !== node) keys += values.length;
-    if (keys > limits.jsonKeysMax) return `has more than ${limits.jsonKeysMax} keys`;
+    if (keys > bounds.jsonKeysMax) return `has more than ${bounds.jsonKeysMax} keys`;
     for (const item of values) {
       const wrong = walk(item, depth + 1);
       if (wrong !== undefined) return wrong;

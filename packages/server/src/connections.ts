@@ -1,14 +1,19 @@
-// Every open stream, for what concerns them all: signs of life while nothing is said, and leaving together.
+// Every open stream, for what concerns them all: signs of life while nothing is said, the end of the credential they
+// were opened with, and leaving together.
 
-import { limits } from "@runwire/protocol";
+import { limits, RunwireError } from "@runwire/protocol";
+import type { Caller } from "./auth/caller.js";
 import type { Clock } from "./clock.js";
 
 export interface Connection {
   /** When bytes were last sent, on the monotonic clock. */
   readonly sentMs: number;
+  readonly caller: Caller;
   ping(): void;
   /** Tells the client that this server leaves, and ends. */
   leave(): void;
+  /** Tells the client why, and ends. */
+  end(why: RunwireError): void;
 }
 
 export interface Connections {
@@ -22,12 +27,15 @@ export interface Connections {
 
 const lookMs = 1000;
 
-export function connections(clock: Clock): Connections {
+export function connections(clock: Clock, isOver: (caller: Caller) => boolean): Connections {
   const open = new Set<Connection>();
   let leaving = false;
   const timer = setInterval(() => {
     const quietSince = clock.monotonic() - limits.keepaliveMs;
-    for (const connection of open) if (connection.sentMs <= quietSince) connection.ping();
+    for (const connection of [...open]) {
+      if (isOver(connection.caller)) connection.end(new RunwireError("KAI-AUTH-TOKEN-0003"));
+      else if (connection.sentMs <= quietSince) connection.ping();
+    }
   }, lookMs);
   timer.unref();
   return {

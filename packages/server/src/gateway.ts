@@ -3,24 +3,35 @@
 import { mkdirSync } from "node:fs";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
+import { gate } from "./auth/gate.js";
+import { credentialsFor } from "./auth/mode.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { accounts } from "./http/account.js";
+import type { Route } from "./http/route.js";
 import { httpServer } from "./http/server.js";
+import { readTls } from "./http/tls.js";
 import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
-import { reportTo } from "./report.js";
+import { metrics } from "./metrics.js";
+import { quotas } from "./quotas.js";
+import { linesTo, reportTo } from "./report.js";
 import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
+import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
 import { controlRoutes } from "./routes/control.js";
+import { documentRoutes } from "./routes/documents.js";
 import { operationRoutes } from "./routes/operations.js";
 import { runRoutes } from "./routes/runs.js";
 import { streamRoutes } from "./routes/streams.js";
-import { defaultSettings, type Settings } from "./settings.js";
+import { checkSettings, defaultSettings, quotasOf, type Settings, toldSettings } from "./settings.js";
 import { sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
+import { storeObserver, sweep } from "./trouble.js";
+import { version } from "./version.js";
 
 export interface Gateway {
   readonly url: string;
@@ -29,6 +40,7 @@ export interface Gateway {
 }
 
 const sweepMs = 1000;
+const idleLookMs = 50;
 
 function makeFolder(path: string): void {
   try {
@@ -42,8 +54,6 @@ function makeFolder(path: string): void {
     );
   }
 }
-const idleLookMs = 50;
-
 /** `clock` is for tests that hold time. */
 export async function startGateway(
   given: Partial<Settings> = {},
@@ -51,34 +61,50 @@ export async function startGateway(
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
+  const beganMs = clock.monotonic();
+  checkSettings(settings);
+  const tls = readTls(settings);
   makeFolder(dataFolder);
-  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock });
+  const counted = metrics(version);
+  const report = reportTo(linesTo(process.stderr, counted.logLinesDropped), settings.log, clock.now);
+  const credentials = credentialsFor(settings, clock, report);
+  const observe = storeObserver({ clock, metrics: counted, report });
+  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock, observe });
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
-  const report = reportTo((line) => process.stderr.write(line), settings.log, clock.now);
+  const entrance = gate({ credentials, grants: store.grants, clock });
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
     hub: hub(store, bus),
     ingest: ingest(store, folded),
-    connections: connections(clock),
+    connections: connections(clock, entrance.isOver),
+    quotas: quotas(quotasOf(settings), clock),
     retention: retention(store, clock, report),
+    settings,
     report,
+    metrics: counted,
   };
+  // The run list's stream is matched before a run of that name.
+  const routes: readonly Route[] = [
+    ...streamRoutes(rooms, webSockets(rooms)),
+    ...runRoutes(rooms),
+    ...appendRoutes(rooms),
+    ...controlRoutes(rooms),
+    ...accessRoutes(rooms, settings.auth, credentials),
+    ...operationRoutes(rooms, settings, () => sockets.size),
+  ];
   const server = httpServer({
-    // The run list's stream is matched before a run of that name.
-    routes: [
-      ...streamRoutes(rooms),
-      ...runRoutes(rooms),
-      ...appendRoutes(rooms),
-      ...controlRoutes(rooms),
-      ...operationRoutes(rooms, settings),
-    ],
-    sockets: webSockets(rooms),
+    routes: [...routes, ...documentRoutes(routes, version)],
+    settings,
+    tls,
+    gate: entrance,
+    quotas: rooms.quotas,
     isLeaving: () => rooms.connections.leaving,
-    report: rooms.report,
+    report,
+    accounts: accounts(rooms),
   });
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
@@ -100,16 +126,19 @@ export async function startGateway(
   let sweeping: Promise<void> = Promise.resolve();
   const sweeper = setInterval(() => {
     sweeping = sweeping
-      .then(() => rooms.ingest.sweep())
-      .then(() => store.prune())
-      .then(() => rooms.retention.sweep())
-      .catch((error: unknown) => rooms.report("warn", "sweep failed", { error: String(error) }));
+      .then(() => sweep(rooms))
+      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }));
   }, sweepMs);
 
   const { port: bound } = server.address() as AddressInfo;
+  const url = `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  const runs = store.levels().runsLive;
+  const ms = Math.round(clock.monotonic() - beganMs);
+  report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    url,
     async close() {
+      report("info", "leaving", { streams: rooms.connections.count });
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
       // Those that become idle later, too: nobody waits for a client's keep-alive.
@@ -124,7 +153,10 @@ export async function startGateway(
       await sweeping;
       rooms.ingest.close();
       rooms.connections.close();
+      credentials?.close();
       await store.close();
+      counted.close();
+      report("info", "stopped");
     },
   };
 }

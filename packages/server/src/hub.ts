@@ -13,6 +13,8 @@ export interface Listener {
   moved(): void;
   /** The log is no longer there. */
   gone(): void;
+  /** How far it is behind the head; undefined until it has once been there. */
+  readonly lagBytes: number | undefined;
 }
 
 /** A log with readers. */
@@ -30,6 +32,14 @@ export interface Followed {
 
 export interface Hub {
   follow(key: RunKey, view: View, listener: Listener): Promise<Followed>;
+  levels(): HubLevels;
+}
+
+/** What an operator looks at. */
+export interface HubLevels {
+  /** How far each reader that has reached the head of its log is behind it. */
+  readonly lagsBytes: readonly number[];
+  readonly rangesCachedBytes: number;
 }
 
 const readBytesMax = 256 * 1024;
@@ -38,6 +48,7 @@ const sharedBytesMax = 64 * 1024 * 1024;
 
 export function hub(store: Store, bus: Bus): Hub {
   const logs = new Map<string, Promise<FollowedLog>>();
+  const open = new Set<FollowedLog>();
   const shared = sharedRanges();
 
   async function openLog(name: string, key: RunKey, view: View): Promise<FollowedLog> {
@@ -52,7 +63,9 @@ export function hub(store: Store, bus: Bus): Hub {
     log = followedLog(store, key, view, head?.views[view].pos ?? 0, shared, () => {
       unlisten();
       logs.delete(name);
+      if (log !== undefined) open.delete(log);
     });
+    open.add(log);
     if (rang) log.ring();
     return log;
   }
@@ -71,10 +84,17 @@ export function hub(store: Store, bus: Bus): Hub {
         if (logs.get(name) === opening) return log.join(listener);
       }
     },
+    levels() {
+      const lagsBytes: number[] = [];
+      for (const { listeners } of open)
+        for (const { lagBytes } of listeners) if (lagBytes !== undefined) lagsBytes.push(lagBytes);
+      return { lagsBytes, rangesCachedBytes: shared.bytes };
+    },
   };
 }
 
 interface FollowedLog {
+  readonly listeners: ReadonlySet<Listener>;
   ring(): void;
   join(listener: Listener): Followed;
 }
@@ -151,6 +171,7 @@ function followedLog(
   }
 
   return {
+    listeners,
     ring,
     join(listener) {
       listeners.add(listener);
@@ -176,6 +197,7 @@ function followedLog(
 }
 
 interface SharedRanges {
+  readonly bytes: number;
   read(
     name: string,
     load: () => Promise<Range | undefined>,
@@ -200,6 +222,9 @@ function sharedRanges(): SharedRanges {
   }
 
   return {
+    get bytes() {
+      return bytes;
+    },
     read(name, load, end) {
       const known = kept.get(name);
       if (known !== undefined) return known;

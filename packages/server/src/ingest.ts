@@ -72,8 +72,15 @@ export interface Ingest {
   /** Any other change to a run, decided against its head inside the transaction. */
   change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
   /** Does what is due: pending deltas, lost producers, requests past their time. */
-  sweep(): Promise<void>;
+  sweep(): Promise<Swept>;
   close(): void;
+}
+
+export interface Swept {
+  /** Runs that were ended because their producers were lost. */
+  readonly leasesLost: number;
+  /** What could not be done, and is tried again in the next round. */
+  readonly failures: readonly unknown[];
 }
 
 const foldTriesMax = 20;
@@ -189,6 +196,8 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     change,
 
     async sweep() {
+      let leasesLost = 0;
+      const failures: unknown[] = [];
       for (const due of await store.due()) {
         const { key } = due;
         const decide = {
@@ -198,8 +207,14 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
             due.why === "request" && closeRequest(commit, key.run_id, due.request_id, "expired"),
         }[due.why];
         // One run that cannot be swept must not keep the others waiting; the next round tries it again.
-        await change(key, decide).catch(() => {});
+        await change<unknown>(key, decide).then(
+          (done) => {
+            if (due.why === "lease" && done === true) leasesLost += 1;
+          },
+          (error: unknown) => void failures.push(error),
+        );
       }
+      return { leasesLost, failures };
     },
 
     close() {
@@ -333,9 +348,10 @@ function passGate(commit: Commit, run_id: string): void {
   if (run.planning_gate === "preview") move(commit, run_id, { state: "running", reason: "plan shown" });
 }
 
-function loseProducer(commit: Commit, run_id: string): void {
+/** Whether it was lost: the producer may have come back since the sweep began. */
+function loseProducer(commit: Commit, run_id: string): boolean {
   const head = commit.head(run_id);
-  // The producer may have come back since the sweep began.
-  if (head === undefined || isEnded(head) || !commit.leaseLost(run_id)) return;
+  if (head === undefined || isEnded(head) || !commit.leaseLost(run_id)) return false;
   end(commit, run_id, "error", `producer lost: its lease of ${head.run.lease_ms} ms was not renewed`);
+  return true;
 }

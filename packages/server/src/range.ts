@@ -25,6 +25,8 @@ export interface Range {
 
 export interface Encoded {
   readonly bytes: Buffer;
+  /** How many messages these are. */
+  readonly messages: number;
   readonly state: EncoderState;
 }
 
@@ -84,7 +86,7 @@ export function encodeEvents(
     state = next;
     for (const message of said) messages.push(message);
   }
-  return { bytes: frame(messages), state };
+  return { bytes: frame(messages), messages: messages.length, state };
 }
 
 export function plus(a: Weights, b: Weights): Weights {

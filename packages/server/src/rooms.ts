@@ -2,8 +2,11 @@ import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
+import type { Metrics } from "./metrics.js";
+import type { Quotas } from "./quotas.js";
 import type { Report } from "./report.js";
 import type { Retention } from "./retention.js";
+import type { Settings } from "./settings.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -15,6 +18,9 @@ export interface Rooms {
   readonly ingest: Ingest;
   readonly transcripts: Transcripts;
   readonly connections: Connections;
+  readonly quotas: Quotas;
   readonly retention: Retention;
+  readonly settings: Settings;
   readonly report: Report;
+  readonly metrics: Metrics;
 }

@@ -8,7 +8,7 @@ export interface RunMap<T> {
   delete(tenant: string, run_id: string): void;
   /** What is kept of one tenant. */
   of(tenant: string): ReadonlyMap<string, T>;
-  values(): Iterable<T>;
+  values(): IterableIterator<T>;
 }
 
 const nothing: ReadonlyMap<string, never> = new Map<string, never>();

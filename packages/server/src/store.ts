@@ -70,6 +70,7 @@ export interface Store {
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
   onMoved(heard: (log: RunKey) => void): void;
+  levels(): StoreLevels;
   close(): Promise<void>;
 }
 
@@ -170,3 +171,29 @@ export type DueRun =
   | { readonly why: "deltas"; readonly key: RunKey }
   | { readonly why: "lease"; readonly key: RunKey }
   | { readonly why: "request"; readonly key: RunKey; readonly request_id: string };
+
+/** What an operator looks at. */
+export interface StoreLevels {
+  readonly runsLive: number;
+  readonly appendsWaiting: number;
+  readonly hotRows: number;
+  readonly hotBytes: number;
+  readonly databaseBytes: number;
+  readonly walBytes: number;
+  readonly diskFreeBytes: number;
+}
+
+/** What a store tells of its work: once a commit, never per event. */
+export interface StoreObserver {
+  committed(commit: Committed): void;
+  commitFailed(error: unknown): void;
+  compactionFailed(error: unknown): void;
+}
+
+export interface Committed {
+  readonly appends: number;
+  readonly events: number;
+  /** How long the append that waited longest had waited when its commit began. */
+  readonly waitedMs: number;
+  readonly writeMs: number;
+}

@@ -15,8 +15,10 @@ import {
   type StoredEvent,
   type View,
 } from "@runwire/protocol";
-import type { Followed, Hub } from "./hub.js";
-import { encode, encodeEvents, minus, plus, type Range, type Weights } from "./range.js";
+import type { Followed, Hub, Listener } from "./hub.js";
+import type { StreamEnd } from "./metrics/streams.js";
+import type { Metrics } from "./metrics.js";
+import { type Encoded, encode, encodeEvents, minus, plus, type Range, type Weights } from "./range.js";
 import type { Report } from "./report.js";
 import type { RunKey } from "./store.js";
 import type { Wire } from "./wire.js";
@@ -44,24 +46,31 @@ export interface StreamOptions {
   /** A position at which the stream is complete although the run may go on: a replay's end. */
   readonly until?: number;
   readonly report: Report;
+  readonly metrics: Metrics;
 }
 
 export interface Stream {
   /** The socket takes bytes again. */
   drained(): void;
-  /** Ends the stream from this side, or after the connection broke. */
-  close(close: Close): void;
+  /** Ends the stream from this side, or after the connection broke; `why` where the client is told less. */
+  close(close: Close, why?: StreamEnd): void;
 }
 
 export async function openStream(hub: Hub, options: StreamOptions): Promise<Stream> {
-  const { wire, sink, report } = options;
+  const { wire, sink, report, metrics } = options;
   let { after: cursor, state } = options;
   let loading = false;
   let closed = false;
   let dropped = 0;
+  let sent = 0;
   // What the reader has been sent or has skipped, on the scale of the log's weights; known once at the head.
   let passed: Weights | undefined;
   let skip: { readonly to: number; readonly text: boolean } | undefined;
+
+  const transport = wire.framing === "sse-mux" ? "sse" : wire.framing;
+  const counted = metrics.readerOpened(transport, wire.dialect.name);
+  const facts = { run_id: options.key.run_id, wire: wire.name };
+  report("debug", "stream opened", { ...facts, cursor });
 
   // The log may move before `follow` has answered; the first pump comes after it.
   let log: Followed | undefined;
@@ -104,26 +113,33 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     }
     cursor = range.to;
     if (passed !== undefined) passed = plus(passed, range.weights);
-    let bytes: Buffer;
-    if (skip === undefined) {
-      const encoded = encode(range, wire, state);
-      state = encoded.state;
-      bytes = encoded.bytes;
-    } else {
-      const encoded = encodeEvents(range.events.filter(survives), wire, state);
-      state = encoded.state;
-      bytes = encoded.bytes;
-      if (range.to >= skip.to) skip = undefined;
-    }
-    if (bytes.length > 0) sink.send(bytes, numberAfter(range));
+    const encoded = skip === undefined ? encode(range, wire, state) : encodeRest(range, skip);
+    state = encoded.state;
+    send(range, encoded.bytes, encoded.messages);
   }
 
-  /** Whether a reader that skips still gets this event; counts it where not. */
-  function survives(e: StoredEvent): boolean {
-    if (skip === undefined || e.pos > skip.to) return true;
-    if (e.type !== "reasoning.delta" && !(skip.text && e.type === "text.delta")) return true;
-    dropped += 1;
-    return false;
+  function send(range: Range, bytes: Buffer, messages: number): void {
+    if (bytes.length === 0) return;
+    sent += messages;
+    counted.sent(bytes.length, messages);
+    sink.send(bytes, numberAfter(range));
+  }
+
+  /** What a reader that skips still gets of a range. */
+  function encodeRest(range: Range, { to, text }: NonNullable<typeof skip>): Encoded {
+    const skipped = { "reasoning.delta": 0, "text.delta": 0 };
+    const kept = range.events.filter(({ pos, type }) => {
+      if (pos > to || (type !== "reasoning.delta" && !(text && type === "text.delta"))) return true;
+      skipped[type] += 1;
+      return false;
+    });
+    for (const type of ["reasoning.delta", "text.delta"] as const) {
+      if (skipped[type] === 0) continue;
+      dropped += skipped[type];
+      counted.dropped(type, skipped[type]);
+    }
+    if (range.to >= to) skip = undefined;
+    return encodeEvents(kept, wire, state);
   }
 
   function numberAfter(range: Range): number {
@@ -139,9 +155,9 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
       "finished",
       last === undefined ? { dropped } : { dropped, last },
     );
-    const bytes = wire.frame([...said.slice(0, -1), ...closing]);
+    const messages = [...said.slice(0, -1), ...closing];
     cursor = range.to;
-    if (bytes.length > 0) sink.send(bytes, numberAfter(range));
+    send(range, wire.frame(messages), messages.length);
     close("finished");
   }
 
@@ -155,17 +171,29 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     pump();
   }
 
-  function close(how: Close): void {
+  function close(how: Close, why: StreamEnd = how): void {
     if (closed) return;
     closed = true;
     log?.stop();
     sink.close(how);
-    const facts = { run_id: options.key.run_id, wire: wire.name, cursor };
-    if (how === "broken") report("info", "stream cut", { code: "KAI-STREAM-CONN-0001", ...facts });
-    if (dropped > 0) report("info", "reader fell behind", { code: "KAI-STREAM-BUF-0001", ...facts, dropped });
+    counted.closed(why);
+    report("debug", "stream closed", { ...facts, cursor, reason: why, events: sent, dropped });
+    if (why === "broken") report("info", "stream cut", { code: "KAI-STREAM-CONN-0001", ...facts, cursor });
+    if (dropped > 0)
+      report("info", "reader fell behind", { code: "KAI-STREAM-BUF-0001", ...facts, cursor, dropped });
   }
 
-  log = await hub.follow(options.key, options.view, { moved: pump, gone: () => close("leaving") });
+  const listener: Listener = {
+    moved: pump,
+    gone: () => close("leaving"),
+    get lagBytes() {
+      return log === undefined || passed === undefined ? undefined : log.weights.all - passed.all;
+    },
+  };
+  log = await hub.follow(options.key, options.view, listener).catch((error: unknown) => {
+    close("broken");
+    throw error;
+  });
   if (closed) log.stop();
   pump();
   return { drained, close };

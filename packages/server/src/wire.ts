@@ -7,6 +7,7 @@ export interface Wire {
   /** Tells apart what may not share bytes. */
   readonly name: string;
   readonly dialect: Dialect;
+  readonly framing: Framing;
   frame(messages: readonly Message[]): Buffer;
 }
 
@@ -19,7 +20,7 @@ export function wire(dialect: Dialect, framing: Framing, chunked: boolean): Wire
     line === undefined
       ? (messages: readonly Message[]) => Buffer.concat(messages.map(({ data }) => websocketText(data)))
       : (messages: readonly Message[]) => bytesOf(messages, line, chunked);
-  return { name: `${dialect.name}/${framing}${chunked ? "/chunked" : ""}`, dialect, frame };
+  return { name: `${dialect.name}/${framing}${chunked ? "/chunked" : ""}`, dialect, framing, frame };
 }
 
 const lines: { readonly [F in Framing]: ((message: Message) => string) | undefined } = {

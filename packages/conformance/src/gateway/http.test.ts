@@ -86,9 +86,10 @@ describe("an open server", () => {
       }
       const put = await call(url, "PUT", runPath(run_id, rest), {});
       expect([put.status, codeOf(put)]).toEqual([405, "KAI-REQUEST-METHOD-0001"]);
-      expect(put.headers.get("allow")).toBe(/events|children/.test(rest) ? "GET, POST" : "GET");
+      const pages = /events|children/.test(rest) ? "GET, HEAD, POST" : "GET, HEAD";
+      expect([rest, put.headers.get("allow")]).toEqual([rest, /stream|replay/.test(rest) ? "GET" : pages]);
     }
-    expect((await call(url, "POST", "/livez", {})).headers.get("allow")).toBe("GET");
+    expect((await call(url, "POST", "/livez", {})).headers.get("allow")).toBe("GET, HEAD");
     expect((await call(url, "DELETE", "/v1/agent/runs/run_unknown")).status).toBe(404);
     for (const action of ["pause", "resume", "abort", "approve_plan", "heartbeat", "events"]) {
       const body = action === "events" ? [text("x")] : {};

@@ -1,7 +1,7 @@
 // Request bodies: bounded, strict UTF-8, JSON.
 
 import type { IncomingMessage } from "node:http";
-import { isObject, limits, lineSplitter, RunwireError, unfitJson } from "@runwire/protocol";
+import { isObject, type JsonLimits, lineSplitter, RunwireError, unfitJson } from "@runwire/protocol";
 
 const bodyMs = 30_000;
 
@@ -53,24 +53,56 @@ function tooLarge(bytesMax: number): RunwireError {
   return new RunwireError("KAI-REQUEST-SIZE-0001", `a body may have ${bytesMax} bytes`);
 }
 
+export interface BodyLimits extends JsonLimits {
+  readonly bodyBytesMax: number;
+}
+
 /** A JSON object; `{}` for an empty body. */
-export async function readObject(req: IncomingMessage): Promise<{ [member: string]: unknown }> {
-  const text = await readText(req, limits.controlBytesMax);
+export async function readObject(
+  req: IncomingMessage,
+  bounds: BodyLimits,
+): Promise<{ [member: string]: unknown }> {
+  checkType(req, []);
+  const text = await readText(req, bounds.bodyBytesMax);
   if (text.trim() === "") return {};
   const value = parseJson(text);
   if (!isObject(value)) throw new RunwireError("KAI-REQUEST-BODY-0001", "it must be a JSON object");
-  const unfit = unfitJson(value);
+  const unfit = unfitJson(value, bounds) ?? pollution(value);
   if (unfit !== undefined) throw new RunwireError("KAI-REQUEST-BODY-0002", `the body ${unfit}`);
   return value;
+}
+
+/** Throws 415 unless the body says it is JSON, says nothing, or is one of the others. */
+export function checkType({ headers }: IncomingMessage, others: readonly string[]): string {
+  const type = (headers["content-type"] ?? "application/json").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  // What curl sends unless told otherwise is taken for JSON too.
+  if (["application/json", "application/x-www-form-urlencoded", ...others].includes(type)) return type;
+  throw new RunwireError("KAI-REQUEST-TYPE-0001", type.slice(0, 60));
+}
+
+/** In payloads such members are data like any other; whoever puts them into an order means harm. */
+function pollution(value: unknown): string | undefined {
+  const looking: unknown[] = [value];
+  while (looking.length > 0) {
+    const one = looking.pop();
+    if (typeof one !== "object" || one === null) continue;
+    if (Object.hasOwn(one, "__proto__")) return "has a member `__proto__`";
+    const { constructor: made } = one as { constructor?: unknown };
+    if (Object.hasOwn(one, "constructor") && isObject(made) && Object.hasOwn(made, "prototype"))
+      return "has a member `constructor.prototype`";
+    for (const inner of Object.values(one)) looking.push(inner);
+  }
+  return undefined;
 }
 
 /** JSON values of a batch, each with how an error names it. */
 export function batchValues(
   text: string,
   isArray: boolean,
+  lineBytesMax: number,
 ): readonly { readonly where: string; readonly value: unknown }[] {
   if (!isArray) {
-    const splitter = lineSplitter(limits.lineBytesMax);
+    const splitter = lineSplitter(lineBytesMax);
     return [...splitter.push(text), ...splitter.end()].map((line, i) => {
       const where = `line ${i + 1}`;
       return { where, value: parseLine(line, where) };

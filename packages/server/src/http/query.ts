@@ -1,50 +1,67 @@
-// Query parameters and cursors of streams and pages.
+// Query parameters that several routes share, and the cursors they carry.
 
 import type { IncomingMessage } from "node:http";
-import { type Dialect, dialects, RunwireError, type View } from "@runwire/protocol";
+import { type Dialect, dialects, type View } from "@runwire/protocol";
+import { z } from "zod";
 import type { Head } from "../log/head.js";
 import type { RunKey, Store } from "../store.js";
+import { badParam } from "./check.js";
 
-export function dialectOf(query: URLSearchParams, fallback: string): Dialect {
-  const name = query.get("dialect") ?? fallback;
-  const dialect = dialects.get(name);
-  if (dialect === undefined) throw badParam("dialect", `one of ${[...dialects.keys()].join(", ")}`);
-  return dialect;
-}
+export const dialectParam = (fallback: string) =>
+  z
+    .enum([...dialects.keys()])
+    .default(fallback)
+    .transform((name) => dialects.get(name) as Dialect)
+    .describe("the wire protocol");
 
-export function viewOf(query: URLSearchParams, req?: IncomingMessage): View {
-  const detail = query.get("detail") ?? req?.headers.detail ?? "default";
-  if (detail !== "full" && detail !== "default") throw badParam("detail", "`full` or `default`");
-  return detail;
-}
+export const detailParam = z
+  .enum(["default", "full"])
+  .optional()
+  .describe("`full` for every delta as it was produced");
 
-export function limitOf(query: URLSearchParams, fallback: number, max: number): number {
-  const text = query.get("limit");
-  if (text === null) return fallback;
-  const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > max) {
-    throw badParam("limit", `a whole number from 1 to ${max}`);
-  }
-  return limit;
-}
+export const limitParam = (fallback: number, max: number) =>
+  z.coerce.number().int().min(1).max(max).default(fallback).describe("how many at most");
 
-export function flagOf(query: URLSearchParams, name: string): boolean {
-  const value = query.get(name);
-  if (value === null || value === "0") return false;
-  if (value === "1") return true;
-  throw badParam(name, "0 or 1");
-}
+export const flagParam = z
+  .enum(["0", "1"])
+  .default("0")
+  .transform((value) => value === "1");
 
-export function badParam(name: string, takes: string): RunwireError {
-  return new RunwireError("KAI-STREAM-PARAM-0001", `\`${name}\` takes ${takes}`);
+/** A ticket is taken by the gate; the handlers need not know it. */
+export const ticketParam = z.string().optional().describe("a stream ticket, instead of a header");
+
+const cursorNames = ["after", "last_event_id", "after_seq"] as const;
+
+/** The parameters of every stream. */
+export const streamParams = {
+  dialect: dialectParam("koder"),
+  detail: detailParam,
+  backpressure: z
+    .enum(["drop", "lossless"])
+    .optional()
+    .describe("whether deltas are skipped when the reader falls behind; the dialect's own habit by default"),
+  ticket: ticketParam,
+};
+
+/** Where a stream begins. */
+export const cursorParams = {
+  after: z.string().optional().describe("resume after this number; wins over `Last-Event-ID`"),
+  last_event_id: z.string().optional().describe("the same as `after`"),
+  after_seq: z.string().optional().describe("the same as `after`"),
+};
+
+export type Cursors = { readonly [N in (typeof cursorNames)[number]]?: string | undefined };
+
+/** The view that is asked for; on a WebSocket a header may say so too. */
+export function viewOf({ detail }: { readonly detail?: View | undefined }, req?: IncomingMessage): View {
+  const view = detail ?? req?.headers.detail ?? "default";
+  if (view !== "full" && view !== "default") throw badParam("the header `Detail`", "takes full or default");
+  return view;
 }
 
 /** The cursor that a client sent: the query wins over the header, even where it is unusable. */
-export function cursorText(query: URLSearchParams, req: IncomingMessage): string | undefined {
-  for (const name of ["after", "last_event_id", "after_seq"]) {
-    const value = query.get(name);
-    if (value !== null) return value;
-  }
+export function cursorText(query: Cursors, req: IncomingMessage): string | undefined {
+  for (const name of cursorNames) if (query[name] !== undefined) return query[name];
   const header = req.headers["last-event-id"];
   return Array.isArray(header) ? header[0] : header;
 }
@@ -81,11 +98,4 @@ export async function resumeFrom(
 
 export function framingOf(req: IncomingMessage): "sse" | "ndjson" {
   return (req.headers.accept ?? "").includes("application/x-ndjson") ? "ndjson" : "sse";
-}
-
-export function backpressureOf(query: URLSearchParams, dialect: Dialect): "drop" | "lossless" {
-  const value = query.get("backpressure");
-  if (value === null) return dialect.backpressure;
-  if (value === "drop" || value === "lossless") return value;
-  throw badParam("backpressure", "`drop` or `lossless`");
 }

@@ -1,36 +1,105 @@
-// Routes are data: a method, a path and a handler. The table is what tests, documents and the gate walk through.
+// Routes are data: what is asked, who may ask it, what is answered. The table is what the server, the gate, the
+// documents and the tests walk through.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { RunwireError } from "@runwire/protocol";
+import { z } from "zod";
+import type { Caller, Scope } from "../auth/caller.js";
 import type { RunKey } from "../store.js";
 
-export interface Call {
+/** What a transport needs to know of who asks for what. */
+export interface Asked<Query = unknown> {
   readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly query: URLSearchParams;
+  readonly caller: Caller;
   readonly tenant: string;
+  readonly query: Query;
   /** A path parameter, checked to be an id. */
   param(name: string): string;
   /** The run that the path names. */
   readonly run: RunKey;
 }
 
+export interface Call<Query = unknown, Body = unknown> extends Asked<Query> {
+  readonly res: ServerResponse;
+  readonly body: Body;
+}
+
+export interface Upgrade<Query = unknown> extends Asked<Query> {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly requestId: string;
+  /** The connection has become a WebSocket. */
+  accepted(): void;
+}
+
 /** What a handler answers; nothing where it has answered itself, as streams do. */
 export interface Reply {
   readonly status: number;
   readonly body?: unknown;
-  /** A JSON text, where the body is one already. */
+  /** A text, where the body is one already: JSON unless the headers say otherwise. */
   readonly text?: string;
   readonly headers?: { readonly [name: string]: string };
 }
 
+/** An answer as the documents tell it. */
+export interface Answer {
+  readonly does: string;
+  /** Media type → what it holds; nothing where there is no body. */
+  readonly content?: { readonly [mediaType: string]: z.ZodType };
+}
+
 export interface Route {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** `/v1/agent/runs/:id` — a segment that begins with `:` is a parameter. */
   readonly path: string;
   /** One line for the documents. */
   readonly does: string;
+  /** What the caller must hold; `anyone` asks for no credential. */
+  readonly scope: Scope | "anyone";
+  readonly query: z.ZodObject;
+  /** A JSON object that is read and checked before the handler is called. */
+  readonly body: z.ZodType | null;
+  /** Bodies that the handler reads itself. */
+  readonly raw: { readonly [mediaType: string]: z.ZodType } | null;
+  /** Request headers that change the answer, with what they do. */
+  readonly headers: { readonly [name: string]: string };
+  readonly answers: { readonly [status: number]: Answer };
+  /** Answers for as long as its client listens. */
+  readonly streams: boolean;
+  /** What a stream ticket must be bound to; null where tickets are not taken. */
+  readonly ticket: ((asked: Asked) => readonly string[]) | null;
   handle(call: Call): Promise<Reply | undefined>;
+  readonly upgrade: ((upgrade: Upgrade) => Promise<void>) | null;
+}
+
+interface Given<Q extends z.ZodObject, B extends z.ZodType>
+  extends Pick<Route, "method" | "path" | "does" | "scope" | "answers">,
+    Partial<Pick<Route, "raw" | "headers" | "streams">> {
+  readonly query?: Q;
+  readonly body?: B;
+  ticket?(asked: Asked<z.output<Q>>): readonly string[];
+  handle(call: Call<z.output<Q>, z.output<B>>): Promise<Reply | undefined>;
+  upgrade?(upgrade: Upgrade<z.output<Q>>): Promise<void>;
+}
+
+const nothing = z.strictObject({});
+
+/** One row of the table. What is parsed by its schemas is what its handlers are typed to get. */
+export function route<Q extends z.ZodObject = typeof nothing, B extends z.ZodType = z.ZodNull>(
+  given: Given<Q, B>,
+): Route {
+  const row: Given<Q, B> = given;
+  return {
+    query: nothing,
+    body: null,
+    raw: null,
+    headers: {},
+    streams: false,
+    ticket: null,
+    upgrade: null,
+    ...(row as unknown as Pick<Route, "method" | "path" | "does" | "scope" | "answers" | "handle">),
+  };
 }
 
 export interface Found {
@@ -38,24 +107,48 @@ export interface Found {
   readonly params: ReadonlyMap<string, string>;
 }
 
-/** Finds a route, or throws 404 for an unknown path and 405, with what is allowed, for another method. */
-export function router(routes: readonly Route[]): (method: string, path: string) => Found {
+export interface Router {
+  /** Finds a route, or throws 404 for an unknown path and 405, with what is allowed, for another method. */
+  find(method: string, path: string): Found;
+  /** The methods of a path; empty where there is none. */
+  methods(path: string): readonly string[];
+}
+
+export function router(routes: readonly Route[]): Router {
   const byLength = new Map<number, { readonly route: Route; readonly pattern: readonly string[] }[]>();
   for (const route of routes) {
     const pattern = route.path.split("/");
     byLength.set(pattern.length, [...(byLength.get(pattern.length) ?? []), { route, pattern }]);
   }
-  return (method, path) => {
+
+  function methods(path: string): readonly string[] {
     const segments = path.split("/");
-    const allowed = new Set<string>();
-    for (const { route, pattern } of byLength.get(segments.length) ?? []) {
-      if (!matches(pattern, segments)) continue;
-      if (route.method === method) return { route, params: paramsOf(pattern, segments) };
-      allowed.add(route.method);
-    }
-    if (allowed.size > 0) throw new MethodNotAllowed([...allowed].join(", "));
-    throw new RunwireError("KAI-REQUEST-PATH-0001");
+    const found = (byLength.get(segments.length) ?? []).filter(({ pattern }) => matches(pattern, segments));
+    return [...new Set(found.flatMap(({ route }) => methodsOf(route)))];
+  }
+
+  return {
+    methods,
+    find(method, path) {
+      const segments = path.split("/");
+      for (const { route, pattern } of byLength.get(segments.length) ?? []) {
+        if (matches(pattern, segments) && takesMethod(route, method))
+          return { route, params: paramsOf(pattern, segments) };
+      }
+      const allowed = methods(path);
+      if (allowed.length > 0) throw new MethodNotAllowed(allowed.join(", "));
+      throw new RunwireError("KAI-REQUEST-PATH-0001");
+    },
   };
+}
+
+/** A GET may be asked for its head alone, but for streams, which have little else to say for themselves. */
+function methodsOf({ method, streams }: Route): readonly string[] {
+  return method === "GET" && !streams ? ["GET", "HEAD"] : [method];
+}
+
+function takesMethod(route: Route, method: string): boolean {
+  return route.method === method || (method === "HEAD" && methodsOf(route).includes("HEAD"));
 }
 
 export class MethodNotAllowed extends RunwireError {

@@ -1,110 +1,186 @@
-// The HTTP front: finds the route, asks it, answers. Trouble before a stream has begun is a status and an error
-// body; after that it is the stream's own.
+// The HTTP front: finds the route, asks the gate who is asking, reads what the route wants to know, hands over the
+// call, answers. Trouble before a stream has begun is a status and an error body; after that it is the stream's own.
 
 import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
-import type { Report } from "../report.js";
-import type { Sockets } from "../transports/websocket.js";
-import { MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import { type Gate, refuseSecrets } from "../auth/gate.js";
+import { Limited, type Quotas } from "../quotas.js";
+import { type Report, stackOf } from "../report.js";
+import type { Settings } from "../settings.js";
+import type { RunKey } from "../store.js";
+import { type Account, type Accounts, requestIdHeader } from "./account.js";
+import { readObject } from "./body.js";
+import { checkBody, checkQuery } from "./check.js";
+import { front } from "./front.js";
+import { type Asked, type Found, MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import type { Tls } from "./tls.js";
 
 export interface HttpOptions {
   readonly routes: readonly Route[];
-  readonly sockets: Sockets;
+  readonly settings: Settings;
+  readonly tls: Tls | null;
+  readonly gate: Gate;
+  readonly quotas: Quotas;
   readonly isLeaving: () => boolean;
   readonly report: Report;
+  readonly accounts: Accounts;
 }
 
-/** Everyone's until there are keys. */
-const tenant = "default";
 const headersMs = 20_000;
-const headerBytesMax = 16 * 1024;
 
-export function httpServer({ routes, sockets, isLeaving, report }: HttpOptions): Server {
-  const find = router(routes);
-  // A request may last as long as its append session; bodies of other requests have a time limit of their own.
-  const server = createServer({
-    IncomingMessage: Request,
-    requestTimeout: 0,
-    headersTimeout: headersMs,
-    maxHeaderSize: headerBytesMax,
-  });
+export function httpServer(options: HttpOptions): Server {
+  const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
+  const { find, methods } = router(routes);
+  const { check: checkFront, headers: guardsOf, preflight } = front(settings);
+  // A query that is not there says the same every time.
+  const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
+  const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    handle(req, res).catch((error: unknown) => fail(req, res, error));
+    const account = accounts.request(req, res);
+    handle(req, res, account).catch((error: unknown) => fail(req, res, account, error));
   });
 
-  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse, account: Account): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
-    checkHost(req);
-    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    checkFront(req);
+    for (const [name, value] of Object.entries(guardsOf(req))) res.setHeader(name, value);
     const { path, query } = split(req);
-    const { route, params } = find(req.method ?? "GET", path);
-    const param = paramOf(params);
+    if (req.method === "OPTIONS") {
+      send(req, res, { status: 204, headers: preflight(methods(path)) });
+      return;
+    }
+    const { route, known, release } = await admit(req, path, query, req.method ?? "GET", account);
+    res.once("close", release);
+    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    const body = route.body === null ? null : checkBody(route.body, await readObject(req, settings));
     const reply = await route.handle({
-      req,
+      ...known,
       res,
-      query,
-      tenant,
-      param,
+      body,
       get run() {
-        return { tenant, run_id: param("id") };
+        return runOf(known);
       },
     });
     if (reply !== undefined) send(req, res, reply);
   }
 
-  function fail(req: IncomingMessage, res: ServerResponse, error: unknown): void {
+  /** Who asks for what; throws where they may not. Call `release` when the request is over. */
+  async function admit(
+    req: IncomingMessage,
+    path: string,
+    query: URLSearchParams,
+    method: string,
+    account: Account,
+  ) {
+    refuseSecrets(query);
+    const found = find(method, path);
+    const { route } = found;
+    account.note({ route: route.path });
+    const unknown = {
+      req,
+      param: paramOf(found),
+      query: query === noQuery ? noQueries.get(route) : checkQuery(route.query, query),
+    };
+    const caller = await gate.admit(route, unknown);
+    const { tenant, credential } = caller;
+    // Whoever needs no credential is nobody's tenant, and its questions cost nothing.
+    const isAnyone = route.scope === "anyone";
+    if (!isAnyone) account.note({ tenant, credential });
+    const release = isAnyone ? () => {} : quotas.enter(tenant);
+    return { route, known: { ...unknown, caller, tenant }, release };
+  }
+
+  function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
     // The client has gone, or a stream has begun: there is nobody to tell, or no status left to tell with.
     if (res.headersSent || res.destroyed) {
       res.destroy();
       return;
     }
-    const known = error instanceof RunwireError;
-    if (!known) bug(error, `${req.method} ${split(req).path}`);
-    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
-    const headers = {
-      ...(told instanceof MethodNotAllowed ? { Allow: told.allow } : {}),
-      ...(told.row.retry ? { "Retry-After": "1" } : {}),
-    };
-    send(req, res, { status: told.row.status, body: told, headers });
+    const told = toldOf(error, account);
+    account.refused(told);
+    send(req, res, { status: told.row.status, body: told, headers: headersOf(told) });
   }
 
   // For the operator; the client is told no more than that there was one.
-  function bug(error: unknown, request: string): void {
-    const stack = error instanceof Error ? error.stack : String(error);
-    report("error", "bug", { code: "KAI-SERVER-BUG-0001", request, stack });
+  function toldOf(error: unknown, { requestId }: Account): RunwireError {
+    if (error instanceof RunwireError) return error;
+    const told = new RunwireError("KAI-SERVER-BUG-0001", requestId);
+    report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
+    return told;
   }
 
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-    else refuse(socket, unreadable(error.code));
+    else {
+      const told = unreadable(error.code, settings);
+      refuse(socket, told, accounts.unreadable(told));
+    }
   });
 
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
-    upgrade(req, socket, head).catch((error: unknown) => {
-      if (!(error instanceof RunwireError)) bug(error, `upgrade ${split(req).path}`);
-      refuse(socket, error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001"));
+    const account = accounts.upgrade(req);
+    upgrade(req, socket, head, account).catch((error: unknown) => {
+      const told = toldOf(error, account);
+      account.refused(told);
+      refuse(socket, told, account.requestId);
     });
   });
 
-  async function upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    checkHost(req);
+  async function upgrade(
+    req: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    account: ReturnType<Accounts["upgrade"]>,
+  ): Promise<void> {
+    checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const { route, params } = find("GET", path);
-    const asked = { req, socket, head, query, tenant };
-    if (route.path === "/v1/agent/stream") await sockets.many(asked);
-    else if (route.path === "/v1/agent/runs/:id/stream") await sockets.one(asked, paramOf(params)("id"));
-    else throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
+    const { route, known, release } = await admit(req, path, query, "GET", account);
+    socket.once("close", release);
+    if (route.upgrade === null)
+      throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
+    const { requestId, accepted } = account;
+    await route.upgrade({
+      ...known,
+      socket,
+      head,
+      requestId,
+      accepted,
+      get run() {
+        return runOf(known);
+      },
+    });
   }
 
   return server;
 }
+
+/** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
+function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
+  const options = { requestTimeout: 0, headersTimeout: headersMs, maxHeaderSize: headerBytesMax };
+  if (tls === null) return createServer({ ...options, IncomingMessage: Request });
+  const secure = createSecureServer({
+    ...tls,
+    ...options,
+    allowHTTP1: true,
+    minVersion: "TLSv1.2",
+    Http1IncomingMessage: Request,
+    maxSessionMemory: sessionMegabytesMax,
+    settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
+  });
+  // The same events, requests and responses, as far as this server uses them.
+  return secure as unknown as Server;
+}
+
+const streamsPerSessionMax = 250;
+const sessionMegabytesMax = 10;
 
 /**
  * Node hands every request with an `Upgrade` header over as an upgrade. Only WebSockets are; whoever offers another
@@ -122,7 +198,12 @@ class Request extends IncomingMessage {
 
 const asked = new WeakSet<IncomingMessage>();
 
-function paramOf(params: ReadonlyMap<string, string>): (name: string) => string {
+/** The run that the path names; asked for only by routes that name one. */
+function runOf({ tenant, param }: Pick<Asked, "tenant" | "param">): RunKey {
+  return { tenant, run_id: param("id") };
+}
+
+function paramOf({ params }: Found): (name: string) => string {
   return (name) => {
     const value = params.get(name);
     if (isId(value)) return value;
@@ -141,34 +222,14 @@ function split({ url = "/" }: IncomingMessage): { readonly path: string; readonl
 /** Shared, and read only: most requests have none. */
 const noQuery = new URLSearchParams();
 
-/**
- * An open server answers those who call it by its loopback name, from no page or its own: a page of another site,
- * or a name that was made to point here, gets nothing.
- */
-function checkHost(req: IncomingMessage): void {
-  const { host = "", origin } = req.headers;
-  if (!loopbackNames.has(hostName(host)) || countOf(req.rawHeaders, "host") !== 1) {
-    throw new RunwireError("KAI-REQUEST-HOST-0001", "unknown Host");
-  }
-  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
-    throw new RunwireError("KAI-REQUEST-HOST-0001", `pages of ${host} may call, not pages of another origin`);
-  }
-}
-
-/** Node keeps the first of several; a front that keeps another would see another host. */
-function countOf(rawHeaders: readonly string[], name: string): number {
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const header = rawHeaders[i] as string;
-    if (header.length === name.length && header.toLowerCase() === name) count += 1;
-  }
-  return count;
-}
-
-const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);
-
-function hostName(host: string): string {
-  return host.replace(/:[0-9]{1,5}$/, "").toLowerCase();
+function headersOf(error: RunwireError): { readonly [name: string]: string } {
+  const { status, retry } = error.row;
+  const retryMs = error instanceof Limited ? error.retryMs : 1000;
+  return {
+    ...(error instanceof MethodNotAllowed ? { Allow: error.allow } : {}),
+    ...(status === 401 ? { "WWW-Authenticate": 'Bearer realm="runwire"' } : {}),
+    ...(retry ? { "Retry-After": String(Math.ceil(retryMs / 1000)) } : {}),
+  };
 }
 
 function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
@@ -182,10 +243,10 @@ function send(req: IncomingMessage, res: ServerResponse, { status, body, text, h
     "Cache-Control": "no-store",
     ...headers,
   });
-  res.end(content);
+  res.end(req.method === "HEAD" ? "" : content);
 }
 
-function unreadable(code: string | undefined): RunwireError {
+function unreadable(code: string | undefined, { headerBytesMax }: Settings): RunwireError {
   if (code === "HPE_HEADER_OVERFLOW") {
     return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
   }
@@ -193,11 +254,13 @@ function unreadable(code: string | undefined): RunwireError {
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(socket: Duplex, error: RunwireError): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
+  const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
+      `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
   );
 }

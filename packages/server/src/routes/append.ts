@@ -6,64 +6,102 @@ import {
   type Dialect,
   type Draft,
   isId,
-  limits,
+  type JsonLimits,
   parseDraft,
   RunwireError,
   runwire,
   unfitJson,
 } from "@runwire/protocol";
-import { batchValues, readObject, readText } from "../http/body.js";
-import { onlyMembers } from "../http/members.js";
-import { dialectOf } from "../http/query.js";
-import type { Call, Reply, Route } from "../http/route.js";
+import { z } from "zod";
+import { batchValues, checkType, readText } from "../http/body.js";
+import { badParam } from "../http/check.js";
+import { dialectParam } from "../http/query.js";
+import { type Call, type Reply, type Route, route } from "../http/route.js";
+import { draft, id, json, members } from "../http/shapes.js";
 import type { ProducerClaim } from "../ingest.js";
 import type { Rooms } from "../rooms.js";
 import { appendSession } from "../transports/append-session.js";
 import { readableHead } from "../transports/open.js";
 
+const lineTypes = ["application/x-ndjson", "application/jsonl"];
+const appendQuery = z.strictObject({ dialect: dialectParam(runwire.name) });
+const places = members({ first_pos: z.number().nullable(), last_pos: z.number() });
+
 export function appendRoutes(rooms: Rooms): readonly Route[] {
   return [
-    {
+    route({
       method: "POST",
       path: "/v1/agent/runs/:id/events",
       does: "append events as a producer",
+      scope: "write",
+      query: appendQuery,
+      headers: {
+        "Producer-Id": "who appends, so that a retry stores once",
+        "Producer-Epoch": "which life of that producer; an older one may not write",
+        "Producer-Seq": "the number of the first event; each event is the next",
+      },
+      raw: {
+        "application/json": z.array(draft).describe("one batch, all or nothing"),
+        "application/x-ndjson": z
+          .string()
+          .describe("a draft a line: with a Content-Length one batch, in chunks a session"),
+      },
+      answers: {
+        200: {
+          does: "stored; a session answers a line per commit",
+          content: { ...json(places), "application/x-ndjson": z.string() },
+        },
+      },
       handle: (call) => append(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "POST",
       path: "/v1/agent/runs/:id/heartbeat",
       does: "renew a producer's lease",
+      scope: "write",
+      body: z.strictObject({}),
+      answers: {
+        200: {
+          does: "renewed",
+          content: json(members({ run_id: id, state: z.string(), lease_ms: z.number() })),
+        },
+      },
       handle: (call) => heartbeat(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/producers/:producer",
       does: "the last number stored of a producer",
+      scope: "read",
+      answers: {
+        200: {
+          does: "both 0 where it never wrote",
+          content: json(members({ producer_id: id, epoch: z.number(), last_producer_seq: z.number() })),
+        },
+      },
       handle: (call) => producer(rooms, call),
-    },
+    }),
   ];
 }
 
-async function append(rooms: Rooms, call: Call): Promise<Reply | undefined> {
-  const { req, query, run: key } = call;
-  const dialect = dialectOf(query, runwire.name);
+async function append(rooms: Rooms, call: Call<z.output<typeof appendQuery>>): Promise<Reply | undefined> {
+  const { req, run: key } = call;
+  const { dialect } = call.query;
   const claim = claimOf(req);
-  const type = (req.headers["content-type"] ?? "application/json").split(";", 1)[0]?.trim();
-  const lines = type === "application/x-ndjson" || type === "application/jsonl";
-  // What curl sends unless told otherwise is taken for JSON too.
-  if (!lines && type !== "application/json" && type !== "application/x-www-form-urlencoded")
-    throw new RunwireError("KAI-REQUEST-TYPE-0001", String(type));
+  const { settings, quotas } = rooms;
+  const lines = lineTypes.includes(checkType(req, lineTypes));
   if (lines && req.headers["content-length"] === undefined) {
     await readableHead(rooms, key);
     await appendSession(rooms, call, dialect, claim);
     return undefined;
   }
-  const values = batchValues(await readText(req, limits.batchBytesMax), !lines);
+  const values = batchValues(await readText(req, settings.batchBytesMax), !lines, settings.lineBytesMax);
   if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
-  if (values.length > limits.batchEventsMax) {
-    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${limits.batchEventsMax} events`);
+  if (values.length > settings.batchEventsMax) {
+    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${settings.batchEventsMax} events`);
   }
-  const read = draftReader(dialect);
+  quotas.appending(key.tenant, values.length);
+  const read = draftReader(dialect, settings);
   const drafts = values.flatMap(({ value, where }) => read(value, where));
   const { last_producer_seq, ...appended } = await rooms.ingest.append(key, drafts, claim);
   return {
@@ -73,13 +111,16 @@ async function append(rooms: Rooms, call: Call): Promise<Reply | undefined> {
 }
 
 /** Drafts of one JSON value. The log's own dialect needs no message in between. */
-export function draftReader(dialect: Dialect): (value: unknown, where: string) => readonly Draft[] {
-  if (dialect.name === runwire.name) return (value, where) => [parseDraft(value, where)];
+export function draftReader(
+  dialect: Dialect,
+  bounds: JsonLimits,
+): (value: unknown, where: string) => readonly Draft[] {
+  if (dialect.name === runwire.name) return (value, where) => [parseDraft(value, where, bounds)];
   const decoder = dialect.decoder();
   return (value, where) => {
     // Before it is made a text again, which would turn what overflowed into null and take any depth.
     const unfit = Object.values(value ?? {})
-      .map(unfitJson)
+      .map((member) => unfitJson(member, bounds))
       .find((found) => found !== undefined);
     if (unfit !== undefined) throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: it ${unfit}`);
     try {
@@ -107,11 +148,10 @@ function whole(name: string, value: string | string[] | undefined, min: number):
 }
 
 function badHeader(name: string, takes: string): RunwireError {
-  return new RunwireError("KAI-STREAM-PARAM-0001", `the header \`${name}\` takes ${takes}`);
+  return badParam(`the header \`${name}\``, `takes ${takes}`);
 }
 
-async function heartbeat(rooms: Rooms, { req, run: key }: Call): Promise<Reply> {
-  onlyMembers(await readObject(req), []);
+async function heartbeat(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   const { state, run } = await readableHead(rooms, key);
   rooms.store.renew(key);
   return { status: 200, body: { run_id: key.run_id, state, lease_ms: run.lease_ms } };

@@ -2,54 +2,77 @@
 // on that run.
 
 import { type Facts, type RunState, RunwireError } from "@runwire/protocol";
-import { readObject } from "../http/body.js";
-import {
-  booleanMember,
-  choiceMember,
-  idMember,
-  objectMember,
-  objectsMember,
-  onlyMembers,
-  requiredString,
-  stringMember,
-  wrong,
-} from "../http/members.js";
-import type { Call, Reply, Route } from "../http/route.js";
+import { z } from "zod";
+import type { Scope } from "../auth/caller.js";
+import { wrongBody } from "../http/check.js";
+import { type Call, type Reply, type Route, route } from "../http/route.js";
+import { facts, id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { type Head, isEnded, type Request } from "../log/head.js";
 import { forbidden, headIn, move } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 
+const onlyReason = z.strictObject({ reason: reasonShape });
+const planAnswer = z.strictObject({
+  plan_id: id.nullish().describe("the plan that is meant; the one that waits by default"),
+  approved: z.boolean().nullish().describe("true by default"),
+  steps: z.array(facts).nullish().describe("approves these steps instead of the proposed ones"),
+  reason: reasonShape,
+});
+const newDirection = z.strictObject({ instruction: z.string().min(1) });
+const saying = z.strictObject({ text: z.string().min(1) });
+const approvalAnswer = z.strictObject({
+  decision: z.enum(["once", "session", "always", "deny"]),
+  reason: reasonShape,
+  input: facts.nullish().describe("replaces the arguments of the call"),
+});
+const clarifyAnswer = z.strictObject({ answer: z.unknown() });
+const answered = members({ run_id: id, request_id: id, status: z.string() });
+
 export function controlRoutes(rooms: Rooms): readonly Route[] {
-  const post = (name: string, does: string, handle: (rooms: Rooms, call: Call) => Promise<Reply>): Route => ({
-    method: "POST",
-    path: `/v1/agent/runs/:id/${name}`,
-    does,
-    handle: (call) => handle(rooms, call),
-  });
+  const post = <B extends z.ZodType>(
+    name: string,
+    scope: Scope,
+    does: string,
+    body: B,
+    handle: (rooms: Rooms, call: Call<unknown, z.output<B>>) => Promise<Reply>,
+  ): Route =>
+    route({
+      method: "POST",
+      path: `/v1/agent/runs/:id/${name}`,
+      does,
+      scope,
+      body,
+      answers: name.includes("/")
+        ? { 200: { does: "it is answered", content: json(answered) } }
+        : { 202: { does: "the run, as it is now", content: json(ordered) } },
+      handle: (call) => handle(rooms, call as Call<unknown, z.output<B>>),
+    });
   return [
-    post("approve_plan", "approve, edit or reject a proposed plan", approvePlan),
-    post("pause", "pause a run", pause),
-    post("resume", "resume a paused run", resume),
-    post("redirect", "give a run another direction", redirect),
-    post("steer", "say something to a running run", steer),
-    post("abort", "end a run", abort),
-    post("approvals/:request", "answer an approval request", answerApproval),
-    post("clarifications/:request", "answer a question", answerClarification),
+    post("approve_plan", "approve", "approve, edit or reject a proposed plan", planAnswer, approvePlan),
+    post("pause", "control", "pause a run", onlyReason, pause),
+    post("resume", "control", "resume a paused run", onlyReason, resume),
+    post("redirect", "control", "give a run another direction", newDirection, redirect),
+    post("steer", "control", "say something to a running run", saying, steer),
+    post("abort", "control", "end a run", onlyReason, abort),
+    post("approvals/:request", "approve", "answer an approval request", approvalAnswer, answerApproval),
+    post("clarifications/:request", "approve", "answer a question", clarifyAnswer, answerClarification),
   ];
 }
 
-async function approvePlan(rooms: Rooms, { req, run: { run_id }, ...call }: Call): Promise<Reply> {
-  const body = await readObject(req);
-  onlyMembers(body, ["plan_id", "approved", "steps", "reason"]);
-  const plan_id = idMember(body, "plan_id");
-  const approved = booleanMember(body, "approved") ?? true;
-  const steps = objectsMember(body, "steps");
-  const reason = stringMember(body, "reason") ?? null;
-  return changed(rooms, call.tenant, run_id, (commit) => {
+type Said<B extends z.ZodType> = Call<unknown, z.output<B>>;
+
+async function approvePlan(
+  rooms: Rooms,
+  { body, tenant, run: { run_id } }: Said<typeof planAnswer>,
+): Promise<Reply> {
+  const { plan_id, steps } = body;
+  const approved = body.approved ?? true;
+  const reason = body.reason ?? null;
+  return changed(rooms, tenant, run_id, (commit) => {
     const head = live(commit, run_id);
     if (head.state !== "awaiting_approval") throw forbidden(head, "has no plan that waits for an answer");
-    if (plan_id !== undefined && plan_id !== head.plan_id) {
+    if (plan_id != null && plan_id !== head.plan_id) {
       throw forbidden(head, `waits for an answer to ${head.plan_id}, not to ${plan_id}`);
     }
     ask(commit, run_id, {
@@ -64,15 +87,15 @@ async function approvePlan(rooms: Rooms, { req, run: { run_id }, ...call }: Call
   });
 }
 
-async function pause(rooms: Rooms, call: Call): Promise<Reply> {
-  const reason = await onlyReason(call);
+async function pause(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
+  const reason = call.body.reason ?? null;
   return changed(rooms, call.tenant, call.run.run_id, (commit) =>
     to(commit, call.run.run_id, "paused", { action: "pause", reason }, "paused"),
   );
 }
 
-async function resume(rooms: Rooms, call: Call): Promise<Reply> {
-  const reason = await onlyReason(call);
+async function resume(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
+  const reason = call.body.reason ?? null;
   const { run_id } = call.run;
   return changed(rooms, call.tenant, run_id, (commit) => {
     const head = live(commit, run_id);
@@ -83,19 +106,19 @@ async function resume(rooms: Rooms, call: Call): Promise<Reply> {
   });
 }
 
-async function redirect(rooms: Rooms, { req, tenant, run: { run_id } }: Call): Promise<Reply> {
-  const body = await readObject(req);
-  onlyMembers(body, ["instruction"]);
-  const instruction = requiredString(body, "instruction");
+async function redirect(
+  rooms: Rooms,
+  { body: { instruction }, tenant, run: { run_id } }: Said<typeof newDirection>,
+): Promise<Reply> {
   return changed(rooms, tenant, run_id, (commit) =>
     to(commit, run_id, "redirecting", { action: "redirect", instruction }, "redirected"),
   );
 }
 
-async function steer(rooms: Rooms, { req, tenant, run: { run_id } }: Call): Promise<Reply> {
-  const body = await readObject(req);
-  onlyMembers(body, ["text"]);
-  const text = requiredString(body, "text");
+async function steer(
+  rooms: Rooms,
+  { body: { text }, tenant, run: { run_id } }: Said<typeof saying>,
+): Promise<Reply> {
   let steer_id = "";
   const reply = await changed(rooms, tenant, run_id, (commit) => {
     live(commit, run_id);
@@ -105,8 +128,8 @@ async function steer(rooms: Rooms, { req, tenant, run: { run_id } }: Call): Prom
   return { ...reply, body: { ...(reply.body as object), steer_id } };
 }
 
-async function abort(rooms: Rooms, call: Call): Promise<Reply> {
-  const reason = await onlyReason(call);
+async function abort(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
+  const reason = call.body.reason ?? null;
   const { run_id } = call.run;
   return changed(rooms, call.tenant, run_id, (commit) => {
     const head = headIn(commit, run_id);
@@ -117,13 +140,9 @@ async function abort(rooms: Rooms, call: Call): Promise<Reply> {
   });
 }
 
-async function answerApproval(rooms: Rooms, call: Call): Promise<Reply> {
-  const body = await readObject(call.req);
-  onlyMembers(body, ["decision", "reason", "input"]);
-  const decision = choiceMember(body, "decision", ["once", "session", "always", "deny"]);
-  if (decision === undefined) throw wrong("`decision` is needed: once, session, always or deny");
-  const reason = stringMember(body, "reason") ?? null;
-  const input = objectMember(body, "input");
+async function answerApproval(rooms: Rooms, call: Said<typeof approvalAnswer>): Promise<Reply> {
+  const { decision, input } = call.body;
+  const reason = call.body.reason ?? null;
   return answer(rooms, call, "approval", JSON.stringify([decision, input ?? null]), (approval_id) => ({
     type: "approval.resolved",
     payload: {
@@ -131,16 +150,14 @@ async function answerApproval(rooms: Rooms, call: Call): Promise<Reply> {
       decision,
       outcome: "answered",
       reason,
-      ...(input === undefined ? {} : { input }),
+      ...(input == null ? {} : { input }),
     },
   }));
 }
 
-async function answerClarification(rooms: Rooms, call: Call): Promise<Reply> {
-  const body = await readObject(call.req);
-  onlyMembers(body, ["answer"]);
-  const { answer: given } = body;
-  if (given == null) throw wrong("`answer` is needed");
+async function answerClarification(rooms: Rooms, call: Said<typeof clarifyAnswer>): Promise<Reply> {
+  const given = call.body.answer;
+  if (given == null) throw wrongBody("`answer` is needed");
   return answer(rooms, call, "clarify", JSON.stringify(given), (clarify_id) => ({
     type: "clarify.resolved",
     payload: { clarify_id, answer: given, outcome: "answered" },
@@ -172,12 +189,6 @@ async function answer(
     commit.write(run_id, draft(id) as never);
   });
   return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
-}
-
-async function onlyReason({ req }: Call): Promise<string | null> {
-  const body = await readObject(req);
-  onlyMembers(body, ["reason"]);
-  return stringMember(body, "reason") ?? null;
 }
 
 /** Asks the producer and changes the state, where that is a change at all. */

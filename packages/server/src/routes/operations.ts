@@ -1,31 +1,82 @@
-import { dialects } from "@runwire/protocol";
-import type { Route } from "../http/route.js";
+// For those who run the server: is it alive, does it take requests, what does it speak.
+
+import { dialects, RunwireError } from "@runwire/protocol";
+import { z } from "zod";
+import { type Route, route } from "../http/route.js";
+import { json, members } from "../http/shapes.js";
 import type { Rooms } from "../rooms.js";
 import type { Settings } from "../settings.js";
 
-export function operationRoutes(rooms: Rooms, settings: Settings): readonly Route[] {
-  const live: Route["handle"] = async () => ({ status: 200, body: { status: "ok" } });
+/** Whose admins run the server. */
+const operatorTenant = "operator";
+const status = members({ status: z.string() });
+
+export function operationRoutes(
+  rooms: Rooms,
+  settings: Settings,
+  connectionCount: () => number,
+): readonly Route[] {
+  const live = (path: string, does: string): Route =>
+    route({
+      method: "GET",
+      path,
+      does,
+      scope: "anyone",
+      answers: { 200: { does: "it runs", content: json(status) } },
+      handle: async () => ({ status: 200, body: { status: "ok" } }),
+    });
   return [
-    { method: "GET", path: "/livez", does: "whether the process runs", handle: live },
-    { method: "GET", path: "/healthz", does: "the same as /livez", handle: live },
-    {
+    live("/livez", "whether the process runs"),
+    live("/healthz", "the same as /livez"),
+    route({
       method: "GET",
       path: "/readyz",
       does: "whether it takes requests, and how durably",
+      scope: "anyone",
+      answers: {
+        200: { does: "it does", content: json(status) },
+        503: { does: "it does not, or no longer", content: json(status) },
+      },
       handle: async () => {
         const ready = !rooms.connections.leaving;
-        const body = {
-          status: ready ? "ready" : "leaving",
-          durability: settings.durability,
-          streams: rooms.connections.count,
-        };
+        const body = { status: ready ? "ready" : "leaving", durability: settings.durability };
         return { status: ready ? 200 : 503, body };
       },
-    },
-    {
+    }),
+    route({
+      method: "GET",
+      path: "/metrics",
+      does: "what this server does, for Prometheus",
+      scope: "admin",
+      answers: { 200: { does: "metrics of the whole server", content: { "text/plain": z.string() } } },
+      handle: async ({ caller }) => {
+        // They tell of all tenants together, so they are for whoever runs the server.
+        if (caller.credential !== "open" && caller.tenant !== operatorTenant)
+          throw new RunwireError(
+            "KAI-AUTH-SCOPE-0001",
+            `this needs a key of the tenant \`${operatorTenant}\``,
+          );
+        const { metrics, hub, store, connections } = rooms;
+        const text = await metrics.text({
+          ready: !connections.leaving,
+          connections: connectionCount(),
+          hub: hub.levels(),
+          store: store.levels(),
+        });
+        return { status: 200, text: text.trimEnd(), headers: { "Content-Type": metrics.contentType } };
+      },
+    }),
+    route({
       method: "GET",
       path: "/v1/dialects",
       does: "what this server speaks",
+      scope: "read",
+      answers: {
+        200: {
+          does: "dialects",
+          content: json(members({ dialects: z.array(members({ name: z.string() })) })),
+        },
+      },
       handle: async () => ({
         status: 200,
         body: {
@@ -39,6 +90,6 @@ export function operationRoutes(rooms: Rooms, settings: Settings): readonly Rout
           })),
         },
       }),
-    },
+    }),
   ];
 }

@@ -1,21 +1,20 @@
 // Runs: create, look up, list, page, fold, erase.
 
-import { isId, isRunState, koder, limits, type Message, RunwireError } from "@runwire/protocol";
-import { readObject } from "../http/body.js";
+import { limits, type Message, RunwireError, runStates } from "@runwire/protocol";
+import { z } from "zod";
+import { wrongBody } from "../http/check.js";
+import { detailParam, dialectParam, limitParam, resumeFrom, viewOf } from "../http/query.js";
+import { type Call, type Reply, type Route, route } from "../http/route.js";
 import {
-  choiceMember,
-  idMember,
-  integerMember,
-  objectMember,
-  objectsMember,
-  onlyMembers,
-  requiredString,
-  stringMember,
-  stringsMember,
-  wrong,
-} from "../http/members.js";
-import { badParam, dialectOf, limitOf, resumeFrom, viewOf } from "../http/query.js";
-import type { Call, Reply, Route } from "../http/route.js";
+  created,
+  event,
+  facts,
+  id,
+  json,
+  members,
+  runSummary as runShape,
+  transcript,
+} from "../http/shapes.js";
 import { isEnded } from "../log/head.js";
 import { end } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
@@ -23,125 +22,188 @@ import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { runSummary } from "./summary.js";
 
+const newRun = z.strictObject({
+  prompt: z.string().nullish().describe("what is asked; or `messages`"),
+  messages: z.array(facts).nullish().describe("the conversation so far, the last one asking"),
+  agent: id.nullish(),
+  model: z.string().nullish(),
+  session_id: id.nullish().describe("the session this run is a turn of; a new one by default"),
+  planning_gate: z.enum(["off", "preview", "required"]).nullish(),
+  tools: z.array(z.string()).nullish(),
+  approvals: z.enum(["never", "destructive", "always"]).nullish(),
+  metadata: facts.nullish(),
+  producer: z.enum(["external"]).nullish().describe("someone else appends the events"),
+  lease_ms: z.int().min(limits.leaseMsMin).max(limits.leaseMsMax).nullish(),
+});
+
+const newChild = z.strictObject({
+  prompt: z.string().min(1),
+  tools_allowed: z.array(z.string()).nullish(),
+  child_id: id.nullish(),
+});
+
+const listQuery = z.strictObject({
+  state: z.enum(runStates).optional(),
+  session_id: z.string().optional(),
+  agent: z.string().optional(),
+  limit: limitParam(50, limits.pageRunsMax),
+  cursor: id
+    .startsWith("run_", { error: "takes the `next` of a page" })
+    .optional()
+    .describe("the `next` of the page before"),
+});
+
+const pageQuery = z.strictObject({
+  after: z.string().optional().describe("stored events after this number"),
+  limit: limitParam(100, limits.pageEventsMax),
+  dialect: dialectParam("koder"),
+  detail: detailParam,
+});
+
+const snapshotQuery = z.strictObject({
+  at: z
+    .string()
+    .regex(/^[0-9]{1,15}$/, { error: "takes a number of the dialect's cursor" })
+    .optional(),
+  dialect: dialectParam("koder"),
+  detail: detailParam,
+});
+
 export function runRoutes(rooms: Rooms): readonly Route[] {
   return [
-    {
+    route({
       method: "POST",
       path: "/v1/agent/runs",
       does: "create a run",
+      scope: "write",
+      body: newRun,
+      answers: { 201: { does: "the run", content: json(created) } },
       handle: (call) => createRun(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs",
       does: "list runs, newest first",
+      scope: "read",
+      query: listQuery,
+      answers: {
+        200: {
+          does: "a page of runs",
+          content: json(members({ runs: z.array(runShape), next: z.string().nullable() })),
+        },
+      },
       handle: (call) => listRuns(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id",
       does: "a run's state and counts",
+      scope: "read",
+      answers: { 200: { does: "the run", content: json(runShape) } },
       handle: (call) => getRun(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "DELETE",
       path: "/v1/agent/runs/:id",
       does: "erase a run tree for good",
+      scope: "admin",
+      answers: { 204: { does: "it is gone" } },
       handle: (call) => eraseRun(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/events",
       does: "a page of stored events",
+      scope: "read",
+      query: pageQuery,
+      answers: {
+        200: {
+          does: "events, and the `after` of the next page",
+          content: json(members({ events: z.array(event), next: z.number().nullable() })),
+        },
+      },
       handle: (call) => eventsPage(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/snapshot",
       does: "the transcript at a point",
+      scope: "read",
+      query: snapshotQuery,
+      answers: {
+        200: {
+          does: "the fold of the events up to there",
+          content: json(members({ pos: z.number(), seq: z.number(), transcript })),
+        },
+      },
       handle: (call) => snapshot(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/steps",
       does: "the step index",
+      scope: "read",
+      answers: { 200: { does: "steps", content: json(members({ steps: z.array(facts) })) } },
       handle: (call) => steps(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/children",
       does: "child runs",
+      scope: "read",
+      answers: { 200: { does: "children", content: json(members({ children: z.array(runShape) })) } },
       handle: (call) => children(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "POST",
       path: "/v1/agent/runs/:id/children",
       does: "spawn a child run",
+      scope: "write",
+      body: newChild,
+      answers: {
+        201: {
+          does: "the child",
+          content: json(members({ run_id: id, parent_id: id, state: z.string(), stream_url: z.string() })),
+        },
+      },
       handle: (call) => spawnChild(rooms, call),
-    },
+    }),
   ];
 }
 
-async function createRun({ ingest }: Rooms, { req, tenant }: Call): Promise<Reply> {
-  const body = await readObject(req);
-  onlyMembers(body, [
-    "prompt",
-    "messages",
-    "agent",
-    "model",
-    "session_id",
-    "planning_gate",
-    "tools",
-    "approvals",
-    "metadata",
-    "producer",
-    "lease_ms",
-  ]);
-  const prompt = stringMember(body, "prompt");
-  const messages =
-    objectsMember(body, "messages") ?? (prompt === undefined ? [] : [{ role: "user", content: prompt }]);
-  if (prompt !== undefined && body.messages != null) throw wrong("send `prompt` or `messages`, not both");
-  if (choiceMember(body, "producer", ["external"]) === undefined) {
-    throw wrong(
+async function createRun(
+  { ingest }: Rooms,
+  { body, tenant }: Call<unknown, z.output<typeof newRun>>,
+): Promise<Reply> {
+  const { prompt, messages, tools, approvals } = body;
+  if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
+  if (body.producer == null) {
+    throw wrongBody(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
   }
-  const tools = stringsMember(body, "tools");
-  const approvals = choiceMember(body, "approvals", ["never", "destructive", "always"]);
-  const created = await ingest.create(tenant, {
-    messages,
-    agent: idMember(body, "agent") ?? null,
-    model: stringMember(body, "model") ?? null,
-    session_id: idMember(body, "session_id") ?? null,
-    planning_gate: choiceMember(body, "planning_gate", ["off", "preview", "required"]) ?? "off",
-    metadata: objectMember(body, "metadata") ?? {},
-    lease_ms: integerMember(body, "lease_ms", limits.leaseMsMin, limits.leaseMsMax) ?? limits.leaseMsDefault,
-    asked: { ...(tools === undefined ? {} : { tools }), ...(approvals === undefined ? {} : { approvals }) },
+  const made = await ingest.create(tenant, {
+    messages: messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]),
+    agent: body.agent ?? null,
+    model: body.model ?? null,
+    session_id: body.session_id ?? null,
+    planning_gate: body.planning_gate ?? "off",
+    metadata: body.metadata ?? {},
+    lease_ms: body.lease_ms ?? limits.leaseMsDefault,
+    asked: { ...(tools == null ? {} : { tools }), ...(approvals == null ? {} : { approvals }) },
   });
-  const stream_url = `/v1/agent/runs/${created.run_id}/stream`;
   return {
     status: 201,
-    body: { ...created, stream_url },
-    headers: { Location: `/v1/agent/runs/${created.run_id}` },
+    body: { ...made, stream_url: `/v1/agent/runs/${made.run_id}/stream` },
+    headers: { Location: `/v1/agent/runs/${made.run_id}` },
   };
 }
 
-async function listRuns({ store }: Rooms, { query, tenant }: Call): Promise<Reply> {
-  const state = query.get("state");
-  if (state !== null && !isRunState(state)) throw badParam("state", "a run state");
-  const cursor = query.get("cursor");
-  if (cursor !== null && !(isId(cursor) && cursor.startsWith("run_")))
-    throw badParam("cursor", "the `next` of a page");
-  const filters = ["session_id", "agent", "cursor"].flatMap((name) => {
-    const value = query.get(name);
-    return value === null ? [] : [[name, value]];
-  });
-  const asked: RunQuery = {
-    limit: limitOf(query, 50, limits.pageRunsMax),
-    ...(state === null ? {} : { state }),
-    ...Object.fromEntries(filters),
-  };
-  const { heads, next } = await store.listRuns(tenant, asked);
+async function listRuns(
+  { store }: Rooms,
+  { query, tenant }: Call<z.output<typeof listQuery>>,
+): Promise<Reply> {
+  const { heads, next } = await store.listRuns(tenant, query as RunQuery);
   return { status: 200, body: { runs: heads.map(runSummary), next } };
 }
 
@@ -163,12 +225,14 @@ async function eraseRun(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   return { status: 204 };
 }
 
-async function eventsPage(rooms: Rooms, { query, run: key }: Call): Promise<Reply> {
-  const dialect = dialectOf(query, koder.name);
+async function eventsPage(
+  rooms: Rooms,
+  { query, run: key }: Call<z.output<typeof pageQuery>>,
+): Promise<Reply> {
+  const { dialect, limit } = query;
   const view = viewOf(query);
-  const limit = limitOf(query, 100, limits.pageEventsMax);
   const head = await readableHead(rooms, key, view);
-  let { after } = await resumeFrom(rooms.store, head, dialect, view, query.get("after") ?? undefined);
+  let { after } = await resumeFrom(rooms.store, head, dialect, view, query.after);
   const messages: Message[] = [];
   let state = dialect.first;
   while (messages.length < limit) {
@@ -188,18 +252,16 @@ async function eventsPage(rooms: Rooms, { query, run: key }: Call): Promise<Repl
   return { status: 200, text };
 }
 
-async function snapshot(rooms: Rooms, { query, run: key }: Call): Promise<Reply> {
-  const dialect = dialectOf(query, koder.name);
+async function snapshot(
+  rooms: Rooms,
+  { query, run: key }: Call<z.output<typeof snapshotQuery>>,
+): Promise<Reply> {
+  const { dialect, at } = query;
   const view = viewOf(query);
   const head = await readableHead(rooms, key, view);
-  const at = query.get("at");
   let { pos } = head.views[view];
-  if (at !== null) {
-    if (!/^[0-9]{1,15}$/.test(at)) throw badParam("at", "a number of the dialect's cursor");
-    if (Number(at) < head.views[view][dialect.cursor]) {
-      pos = (await resumeFrom(rooms.store, head, dialect, view, at)).after;
-    }
-  }
+  if (at !== undefined && Number(at) < head.views[view][dialect.cursor])
+    pos = (await resumeFrom(rooms.store, head, dialect, view, at)).after;
   const transcript = await rooms.transcripts.at(key, view, pos);
   return { status: 200, body: { pos: transcript.pos, seq: transcript.seq, transcript } };
 }
@@ -223,15 +285,15 @@ async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   };
 }
 
-async function spawnChild({ ingest }: Rooms, { req, run: key }: Call): Promise<Reply> {
-  const body = await readObject(req);
-  onlyMembers(body, ["prompt", "tools_allowed", "child_id"]);
-  const child_id = idMember(body, "child_id");
-  const tools_allowed = stringsMember(body, "tools_allowed");
+async function spawnChild(
+  { ingest }: Rooms,
+  { body, run: key }: Call<unknown, z.output<typeof newChild>>,
+): Promise<Reply> {
+  const { prompt, child_id, tools_allowed } = body;
   const spawned = await ingest.spawn(key, {
-    prompt: requiredString(body, "prompt"),
-    ...(child_id === undefined ? {} : { child_id }),
-    ...(tools_allowed === undefined ? {} : { tools_allowed }),
+    prompt,
+    ...(child_id == null ? {} : { child_id }),
+    ...(tools_allowed == null ? {} : { tools_allowed }),
   });
   const stream_url = `/v1/agent/runs/${spawned.child_id}/stream`;
   return {

@@ -1,60 +1,117 @@
 // Streams over HTTP: one run, several runs, the run list, and replays.
 
 import { koder, limits, type Message, runwire } from "@runwire/protocol";
-import { backpressureOf, badParam, cursorText, dialectOf, flagOf, framingOf, viewOf } from "../http/query.js";
-import type { Call, Reply, Route } from "../http/route.js";
+import { z } from "zod";
+import { badParam } from "../http/check.js";
+import {
+  cursorParams,
+  cursorText,
+  detailParam,
+  dialectParam,
+  flagParam,
+  framingOf,
+  streamParams,
+  ticketParam,
+  viewOf,
+} from "../http/query.js";
+import { type Call, type Reply, type Route, route } from "../http/route.js";
+import { streamAnswers } from "../http/shapes.js";
 import { feedLog } from "../log/feeds.js";
 import { feedHead } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import { openStream } from "../stream.js";
-import { streamMany } from "../transports/http-mux.js";
+import { parseRuns, streamMany } from "../transports/http-mux.js";
 import { httpStream, isChunked } from "../transports/http-stream.js";
-import { openAt, readableHead } from "../transports/open.js";
+import { followableHead, openAt } from "../transports/open.js";
+import type { Sockets } from "../transports/websocket.js";
 import { wire } from "../wire.js";
 import { runSummary } from "./summary.js";
 
-export function streamRoutes(rooms: Rooms): readonly Route[] {
+const lastEventId = { "Last-Event-ID": "resume after this; `EventSource` sends it by itself" };
+
+const runQuery = z.strictObject({
+  ...streamParams,
+  ...cursorParams,
+  snapshot: flagParam.describe("1: first the transcript at N, then what follows N"),
+});
+const manyQuery = z.strictObject({
+  ...streamParams,
+  runs: z.string().default("").describe("run ids with cursors, as in `a:12,b`"),
+});
+const replayQuery = z.strictObject({ dialect: dialectParam("koder"), detail: detailParam });
+const listQuery = z.strictObject({ ...cursorParams, ticket: ticketParam });
+
+export type RunStreamQuery = z.output<typeof runQuery>;
+export type ManyQuery = z.output<typeof manyQuery>;
+
+export function streamRoutes(rooms: Rooms, sockets: Sockets): readonly Route[] {
   return [
-    {
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/stream",
-      does: "follow a run live, from any cursor",
+      does: "follow a run live, from any cursor; a WebSocket if the request asks for one",
+      scope: "read",
+      query: runQuery,
+      headers: { ...lastEventId, Detail: "`full`, on a WebSocket" },
+      answers: streamAnswers,
+      streams: true,
+      ticket: ({ param }) => [`run:${param("id")}`],
       handle: (call) => streamRun(rooms, call),
-    },
-    {
+      upgrade: sockets.one,
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/runs/:id/replay.jsonl",
       does: "the whole run, one event a line",
+      scope: "read",
+      query: replayQuery,
+      answers: {
+        200: { does: "all that is stored by now", content: { "application/x-ndjson": z.string() } },
+      },
+      streams: true,
       handle: (call) => replayRun(rooms, call),
-    },
-    {
+    }),
+    route({
       method: "GET",
       path: "/v1/agent/stream",
-      does: "several runs on one connection",
+      does: "several runs on one connection; a WebSocket if the request asks for one",
+      scope: "read",
+      query: manyQuery,
+      headers: lastEventId,
+      answers: streamAnswers,
+      streams: true,
+      ticket: ({ query }) => [...parseRuns(query.runs).keys()].map((run_id) => `run:${run_id}`),
       handle: (call) => streamMany(rooms, call),
-    },
-    {
+      upgrade: sockets.many,
+    }),
+    // Before a run of that name could be meant.
+    route({
       method: "GET",
       path: "/v1/agent/runs/stream",
       does: "the run list, live",
+      scope: "read",
+      query: listQuery,
+      headers: lastEventId,
+      answers: { 200: streamAnswers[200] },
+      streams: true,
+      ticket: () => ["runs"],
       handle: (call) => streamList(rooms, call),
-    },
+    }),
   ];
 }
 
-async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
+async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Reply | undefined> {
   const { req, res, query, run: key } = call;
   const framing = framingOf(req);
-  const dialect = dialectOf(query, koder.name);
+  const { dialect, snapshot } = query;
   const view = viewOf(query);
-  const snapshot = flagOf(query, "snapshot");
   if (snapshot && framing === "ndjson" && dialect.name === koder.name)
-    throw badParam("snapshot", "0 on NDJSON of dialect koder");
-  const backpressure = backpressureOf(query, dialect);
-  const head = await readableHead(rooms, key, view);
+    throw badParam("`snapshot`", "must be 0 on NDJSON of dialect koder");
+  const backpressure = query.backpressure ?? dialect.backpressure;
+  const head = await followableHead(rooms, key, view);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
-  const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
+  const { sink, attach } = httpStream(call, framing, rooms);
   const bytes = wire(dialect, framing, isChunked(res));
   if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
   const { after, state } = opening;
@@ -68,16 +125,19 @@ async function streamRun(rooms: Rooms, call: Call): Promise<Reply | undefined> {
       backpressure,
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;
 }
 
-async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<undefined> {
-  const dialect = dialectOf(query, koder.name);
+async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>): Promise<undefined> {
+  const { res, query, run: key } = call;
+  const { dialect } = query;
   const view = viewOf(query);
-  const head = await readableHead(rooms, key, view);
-  const { sink, attach } = httpStream(res, "ndjson", rooms.clock, rooms.connections);
+  const head = await followableHead(rooms, key, view);
+  rooms.metrics.streamBegan("start");
+  const { sink, attach } = httpStream(call, "ndjson", rooms);
   attach(
     await openStream(rooms.hub, {
       key,
@@ -89,13 +149,14 @@ async function replayRun(rooms: Rooms, { res, query, run: key }: Call): Promise<
       backpressure: "lossless",
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;
 }
 
 /** First the list as it is at N, then what changes it: the events of runs that the list shows. */
-async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
+async function streamList(rooms: Rooms, call: Call<z.output<typeof listQuery>>): Promise<undefined> {
   const { req, res, query, tenant } = call;
   const framing = framingOf(req);
   const log = feedLog(tenant, "runs");
@@ -109,7 +170,8 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
       : undefined;
   // A cursor that is not or no longer kept gets the snapshot too, and is told that it starts anew.
   const kept = after !== undefined && after >= (await rooms.store.oldest(key)) - 1;
-  const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
+  rooms.metrics.streamBegan(kept ? "resumed" : cursor === undefined ? "snapshot" : "reset");
+  const { sink, attach } = httpStream(call, framing, rooms);
   const bytes = wire(feedDialect, framing, isChunked(res));
   if (!kept) {
     const { heads } = await rooms.store.listRuns(tenant, { limit: limits.pageRunsMax });
@@ -131,6 +193,7 @@ async function streamList(rooms: Rooms, call: Call): Promise<undefined> {
       backpressure: "lossless",
       sink,
       report: rooms.report,
+      metrics: rooms.metrics,
     }),
   );
   return undefined;

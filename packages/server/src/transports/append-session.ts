@@ -3,16 +3,19 @@
 
 import type { IncomingMessage } from "node:http";
 import { type Dialect, type Draft, limits, lineSplitter, RunwireError } from "@runwire/protocol";
+import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
+import { requestIdHeader } from "../http/account.js";
 import { parseLine } from "../http/body.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../ingest.js";
+import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
 
 export async function appendSession(
-  { ingest, store, connections }: Rooms,
-  { req, res, run: key }: Call,
+  { ingest, store, connections, settings, quotas, report }: Rooms,
+  { req, res, caller, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
 ): Promise<void> {
@@ -20,13 +23,14 @@ export async function appendSession(
   res.flushHeaders();
   // An open session is a sign of life of its producer.
   const renewing = setInterval(() => store.renew(key), limits.leaseMsMin / 2);
-  const read = draftReader(dialect);
-  const splitter = lineSplitter(limits.lineBytesMax);
+  const read = draftReader(dialect, settings);
+  const splitter = lineSplitter(settings.lineBytesMax);
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let line = 0;
   let seq = claim?.seq ?? 0;
 
   async function append(drafts: readonly Draft[]): Promise<void> {
+    await quotas.appendingLater(key.tenant, drafts.length);
     const at = claim === undefined ? undefined : { ...claim, seq };
     const { last_pos, last_producer_seq } = await ingest.append(key, drafts, at);
     seq += drafts.length;
@@ -48,8 +52,8 @@ export async function appendSession(
         break;
       }
     }
-    for (let from = 0; from < good.length; from += limits.batchEventsMax) {
-      const batch = good.slice(from, from + limits.batchEventsMax);
+    for (let from = 0; from < good.length; from += settings.batchEventsMax) {
+      const batch = good.slice(from, from + settings.batchEventsMax);
       try {
         await append(batch.flatMap(({ drafts }) => drafts));
       } catch (error) {
@@ -66,12 +70,15 @@ export async function appendSession(
   }
 
   try {
-    for await (const chunk of untilLeaving(req, connections)) {
+    for await (const chunk of untilLeaving(req, caller, connections)) {
       await commit(splitter.push(decoder.decode(chunk, { stream: true })));
     }
     await commit([...splitter.push(decoder.decode()), ...splitter.end()]);
   } catch (error) {
-    res.write(`${JSON.stringify(told(error))}\n`);
+    const request_id = String(res.getHeader(requestIdHeader));
+    const known = toldOf(error);
+    if (known === undefined) report("error", "bug", { code: bug, request_id, stack: stackOf(error) });
+    res.write(`${JSON.stringify(known ?? new RunwireError(bug, request_id))}\n`);
   } finally {
     clearInterval(renewing);
     res.end();
@@ -90,7 +97,11 @@ function hangUp(req: IncomingMessage): void {
 const hangUpMs = 500;
 
 /** The body's chunks; throws when the server leaves, so that the producer goes on elsewhere. */
-async function* untilLeaving(req: IncomingMessage, connections: Connections): AsyncGenerator<Buffer> {
+async function* untilLeaving(
+  req: IncomingMessage,
+  caller: Caller,
+  connections: Connections,
+): AsyncGenerator<Buffer> {
   const chunks = (req as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let leave: (error: Error) => void = () => {};
   const left = new Promise<never>((_, reject) => {
@@ -100,8 +111,10 @@ async function* untilLeaving(req: IncomingMessage, connections: Connections): As
   const remove = connections.add({
     // It answers each commit; it has no other signs of life to give.
     sentMs: Number.POSITIVE_INFINITY,
+    caller,
     ping: () => {},
     leave: () => leave(new RunwireError("KAI-STREAM-LEAVING-0001")),
+    end: leave,
   });
   try {
     for (;;) {
@@ -119,8 +132,10 @@ function named(error: unknown, where: string | undefined): unknown {
   return error instanceof RunwireError && where !== undefined ? error.at(where) : error;
 }
 
-function told(error: unknown): unknown {
+const bug = "KAI-SERVER-BUG-0001";
+
+function toldOf(error: unknown): RunwireError | undefined {
   if (error instanceof RunwireError) return error;
   if (error instanceof TypeError) return new RunwireError("KAI-REQUEST-BODY-0001", "it is not valid UTF-8");
-  return new RunwireError("KAI-SERVER-BUG-0001");
+  return undefined;
 }

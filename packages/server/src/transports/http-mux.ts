@@ -1,26 +1,26 @@
 // Several runs over SSE or NDJSON. On SSE the connection's cursor is an id-only block after each write: it sets
 // the client's last event id and dispatches nothing.
 
-import { koder, limits, sseCursor } from "@runwire/protocol";
-import { backpressureOf, badParam, dialectOf, framingOf, viewOf } from "../http/query.js";
+import { limits, sseCursor } from "@runwire/protocol";
+import { badParam } from "../http/check.js";
+import { framingOf, viewOf } from "../http/query.js";
 import type { Call, Reply } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
+import type { ManyQuery } from "../routes/streams.js";
 import { chunk, wire } from "../wire.js";
 import { httpStream, isChunked } from "./http-stream.js";
 import { findMember, mux } from "./mux.js";
 
-export async function streamMany(
-  rooms: Rooms,
-  { req, res, query, tenant }: Call,
-): Promise<Reply | undefined> {
-  const runs = askedRuns(query.get("runs") ?? "", req.headers["last-event-id"]);
-  const dialect = dialectOf(query, koder.name);
+export async function streamMany(rooms: Rooms, call: Call<ManyQuery>): Promise<Reply | undefined> {
+  const { req, res, query, tenant } = call;
+  const runs = askedRuns(query.runs, req.headers["last-event-id"]);
+  const { dialect } = query;
   const framing = framingOf(req);
   const options = {
     tenant,
     dialect,
     view: viewOf(query),
-    backpressure: backpressureOf(query, dialect),
+    backpressure: query.backpressure ?? dialect.backpressure,
     wire: wire(dialect, framing === "sse" ? "sse-mux" : "ndjson", isChunked(res)),
   };
   const members = await Promise.all(
@@ -28,7 +28,7 @@ export async function streamMany(
   );
   if (members.every(({ finished }) => finished)) return { status: 204 };
 
-  const { sink, attach } = httpStream(res, framing, rooms.clock, rooms.connections);
+  const { sink, attach } = httpStream(call, framing, rooms);
   const many = mux(
     rooms,
     options,
@@ -65,7 +65,7 @@ function askedRuns(
 ): ReadonlyMap<string, string | undefined> {
   const runs = parseRuns(text);
   if (runs.size === 0 || runs.size > limits.runsPerStreamMax) {
-    throw badParam("runs", `1 to ${limits.runsPerStreamMax} runs, as in \`runs=a:12,b\``);
+    throw badParam("`runs`", `takes 1 to ${limits.runsPerStreamMax} runs, as in \`runs=a:12,b\``);
   }
   for (const [run_id, cursor] of parseRuns(typeof lastId === "string" ? lastId : "")) {
     if (runs.has(run_id)) runs.set(run_id, cursor);

@@ -2,9 +2,11 @@
 // socket, already in chunk framing, because `res.write` would frame them again for every reader.
 
 import type { ServerResponse } from "node:http";
-import { type Close, keepalive, sseRetry } from "@runwire/protocol";
-import type { Clock } from "../clock.js";
-import type { Connections } from "../connections.js";
+import type { Http2ServerResponse } from "node:http2";
+import type { Duplex } from "node:stream";
+import { type Close, keepalive, sseFrame, sseRetry } from "@runwire/protocol";
+import type { Call } from "../http/route.js";
+import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
 import { chunk } from "../wire.js";
 
@@ -24,18 +26,22 @@ export interface HttpStream {
   attach(stream: Stream): void;
 }
 
-/** HTTP/1.0 knows no chunks: its streams end with the connection. */
+/** HTTP/1.0 knows no chunks: its streams end with the connection. HTTP/2 has frames of its own. */
 export function isChunked(res: ServerResponse): boolean {
-  return res.req.httpVersion !== "1.0";
+  return res.req.httpVersion === "1.1";
+}
+
+/** Where the bytes go: to the connection itself, or to the one stream of it that is ours. */
+function outOf(res: ServerResponse): Duplex | null {
+  return (res as unknown as Partial<Http2ServerResponse>).stream ?? res.socket;
 }
 
 export function httpStream(
-  res: ServerResponse,
+  { res, caller }: Pick<Call, "res" | "caller">,
   framing: HttpFraming,
-  clock: Clock,
-  connections: Connections,
+  { clock, connections }: Pick<Rooms, "clock" | "connections">,
 ): HttpStream {
-  const socket = res.socket;
+  const socket = outOf(res);
   let stream: Stream | undefined;
   let sentMs = clock.monotonic();
   let gone = false;
@@ -54,8 +60,16 @@ export function httpStream(
     get sentMs() {
       return sentMs;
     },
+    caller,
     ping: () => write(framed(signs[framing])),
     leave: () => stream?.close("leaving"),
+    end(why) {
+      const told = JSON.stringify(why);
+      write(
+        framed(Buffer.from(framing === "sse" ? sseFrame({ event: "closing", data: told }) : `${told}\n`)),
+      );
+      stream?.close("leaving");
+    },
   });
   const drained = (): void => {
     if (!full) return;

@@ -5,7 +5,7 @@ import { type Dialect, limits, RunwireError, type View } from "@runwire/protocol
 import type { Rooms } from "../rooms.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import type { Wire } from "../wire.js";
-import { type Opening, openAt, readableHead } from "./open.js";
+import { followableHead, type Opening, openAt } from "./open.js";
 
 export interface MuxOptions {
   readonly tenant: string;
@@ -37,7 +37,7 @@ export async function findMember(
   run_id: string,
   cursor: string | undefined,
 ): Promise<Member> {
-  const head = await readableHead(rooms, { tenant, run_id }, view);
+  const head = await followableHead(rooms, { tenant, run_id }, view);
   return { run_id, ...(await openAt(rooms, head, dialect, view, { cursor, snapshot: false })) };
 }
 
@@ -65,11 +65,11 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
     };
   }
 
-  function close(how: Parameters<Stream["close"]>[0]): void {
+  function close(...how: Parameters<Stream["close"]>): void {
     if (closed) return;
     closed = true;
-    for (const member of members.values()) member?.close(how);
-    sink.close(how);
+    for (const member of members.values()) member?.close(...how);
+    sink.close(how[0]);
   }
 
   return {
@@ -98,6 +98,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
         wire,
         sink: memberSink(run_id),
         report: rooms.report,
+        metrics: rooms.metrics,
       };
       const member = await openStream(rooms.hub, of);
       // It may have come to its end, or the connection to its own, while it was opening.

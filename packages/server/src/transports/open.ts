@@ -10,6 +10,7 @@ import {
 } from "@runwire/protocol";
 import { type Resume, resumeFrom } from "../http/query.js";
 import { type Head, isEnded } from "../log/head.js";
+import type { Beginning } from "../metrics/streams.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
@@ -25,6 +26,15 @@ export async function readableHead({ store }: Rooms, key: RunKey, view: View = "
   }
   if (await store.isErased(key)) throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
   throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
+}
+
+/** The same for a stream, where a run that is gone is one of the ways to begin. */
+export function followableHead(rooms: Rooms, key: RunKey, view: View): Promise<Head> {
+  return readableHead(rooms, key, view).catch((error: unknown) => {
+    if (error instanceof RunwireError && error.code === "KAI-STREAM-CONN-0002")
+      rooms.metrics.streamBegan("gone");
+    throw error;
+  });
 }
 
 export interface Opening extends Resume {
@@ -44,6 +54,7 @@ export async function openAt(
 ): Promise<Opening> {
   const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
   if (asked.snapshot) {
+    rooms.metrics.streamBegan("snapshot");
     // Of a run that has ended, the last event is left to the stream: every reader hears the end itself.
     const last = isEnded(head) ? 1 : 0;
     const pos = head.views[view].pos - last;
@@ -58,7 +69,14 @@ export async function openAt(
   const resume = await resumeFrom(rooms.store, head, dialect, view, asked.cursor);
   const state = await stateAt(rooms, key, view, dialect, resume.after);
   const first = dialect.open(state, resume.after, () => emptyTranscript(key.run_id));
-  return { ...resume, finished: resume.atEnd && isEnded(head), state, first };
+  const finished = resume.atEnd && isEnded(head);
+  rooms.metrics.streamBegan(finished ? "finished" : beginning(asked.cursor, resume));
+  return { ...resume, finished, state, first };
+}
+
+function beginning(cursor: string | undefined, { after }: Resume): Beginning {
+  if (after > 0) return "resumed";
+  return cursor === undefined || /^0*$/.test(cursor) ? "start" : "reset";
 }
 
 /** An encoder's state is a function of the log: fold it up to where the client begins. */

@@ -2,8 +2,6 @@
 // to the socket directly; the library does the handshake, control frames and the closing.
 
 import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import {
   type Close,
   type Dialect,
@@ -14,31 +12,28 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { type WebSocket, WebSocketServer } from "ws";
-import { backpressureOf, badParam, cursorText, dialectOf, flagOf, viewOf } from "../http/query.js";
+import { requestIdHeader } from "../http/account.js";
+import { badParam } from "../http/check.js";
+import { cursorText, viewOf } from "../http/query.js";
+import type { Upgrade } from "../http/route.js";
+import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
+import type { ManyQuery, RunStreamQuery } from "../routes/streams.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import { wire } from "../wire.js";
 import { parseRuns } from "./http-mux.js";
 import { findMember, type Member, type Mux, type MuxOptions, mux } from "./mux.js";
-import { openAt, readableHead } from "./open.js";
+import { followableHead, openAt } from "./open.js";
 
 const koderProtocol = "koder-agent-stream-v1";
 const messageBytesMax = 64 * 1024;
 const closeCodes: { readonly [C in Close]: number } = { finished: 1000, leaving: 1012, broken: 1011 };
 
-export interface Upgrade {
-  readonly req: IncomingMessage;
-  readonly socket: Duplex;
-  readonly head: Buffer;
-  readonly query: URLSearchParams;
-  readonly tenant: string;
-}
-
 export interface Sockets {
   /** One run. Throws before the upgrade where it cannot be read. */
-  one(upgrade: Upgrade, run_id: string): Promise<void>;
+  one(upgrade: Upgrade<RunStreamQuery>): Promise<void>;
   /** Several runs, added and removed by message. */
-  many(upgrade: Upgrade): Promise<void>;
+  many(upgrade: Upgrade<ManyQuery>): Promise<void>;
 }
 
 export function webSockets(rooms: Rooms): Sockets {
@@ -49,26 +44,37 @@ export function webSockets(rooms: Rooms): Sockets {
     handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
   });
 
-  const accept = ({ req, socket, head }: Upgrade): Promise<WebSocket> =>
-    new Promise((resolve) => server.handleUpgrade(req, socket, head, resolve));
+  // Node gives the handshake no response of its own to put a header on.
+  const requestIds = new WeakMap<IncomingMessage, string>();
+  server.on("headers", (headers, req) => {
+    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
+  });
+
+  const accept = ({ req, socket, head, requestId, accepted }: Upgrade<unknown>): Promise<WebSocket> =>
+    new Promise((resolve) => {
+      requestIds.set(req, requestId);
+      server.handleUpgrade(req, socket, head, (ws) => {
+        accepted();
+        resolve(ws);
+      });
+    });
 
   return {
-    async one(upgrade, run_id) {
-      const { req, query, tenant } = upgrade;
-      const key = { tenant, run_id };
+    async one(upgrade) {
+      const { req, query, run: key } = upgrade;
       const dialect = dialectFor(upgrade);
       const view = viewOf(query, req);
-      const snapshot = flagOf(query, "snapshot");
+      const { snapshot } = query;
       if (snapshot && dialect.name === koder.name)
-        throw badParam("snapshot", "0 on WebSocket of dialect koder");
-      const backpressure = backpressureOf(query, dialect);
-      const run = await readableHead(rooms, key, view);
+        throw badParam("`snapshot`", "must be 0 on WebSocket of dialect koder");
+      const backpressure = query.backpressure ?? dialect.backpressure;
+      const run = await followableHead(rooms, key, view);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
         cursor: cursorText(query, req),
         snapshot,
       });
       const ws = await accept(upgrade);
-      const { sink, attach } = socketSink(rooms, ws, upgrade.socket as Socket);
+      const { sink, attach } = socketSink(rooms, ws, upgrade);
       ws.on("message", (_data, isBinary) => {
         if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
       });
@@ -88,6 +94,7 @@ export function webSockets(rooms: Rooms): Sockets {
           backpressure,
           sink,
           report: rooms.report,
+          metrics: rooms.metrics,
         }),
       );
     },
@@ -99,15 +106,15 @@ export function webSockets(rooms: Rooms): Sockets {
         tenant,
         dialect,
         view: viewOf(query, req),
-        backpressure: backpressureOf(query, dialect),
+        backpressure: query.backpressure ?? dialect.backpressure,
         wire: wire(dialect, "websocket", false),
       };
-      const asked = [...parseRuns(query.get("runs") ?? "")];
+      const asked = [...parseRuns(query.runs)];
       const members = await Promise.all(
         asked.map(([run_id, cursor]) => findMember(rooms, options, run_id, cursor)),
       );
       const ws = await accept(upgrade);
-      const { sink, attach } = socketSink(rooms, ws, upgrade.socket as Socket);
+      const { sink, attach } = socketSink(rooms, ws, upgrade);
       const { close } = sink;
       const many = mux(
         rooms,
@@ -133,7 +140,7 @@ export function webSockets(rooms: Rooms): Sockets {
         waiting += 1;
         ws.pause();
         obeyed = obeyed
-          .then(() => obey(rooms, options, many, ws, String(data)))
+          .then(() => obey(rooms, options, upgrade, many, ws, String(data)))
           .then(() => {
             waiting -= 1;
             if (waiting === 0) ws.resume();
@@ -152,6 +159,7 @@ async function addAll(many: Mux, members: readonly Member[]): Promise<void> {
 async function obey(
   rooms: Rooms,
   options: MuxOptions,
+  { caller }: Pick<Upgrade, "caller">,
   many: Mux,
   ws: WebSocket,
   text: string,
@@ -160,14 +168,18 @@ async function obey(
   try {
     const message = parseMessage(text);
     run_id = message.run_id;
-    if (typeof run_id !== "string") throw badParam("run_id", "a run");
+    if (typeof run_id !== "string") throw badParam("`run_id`", "takes a run");
     if (message.type === "subscribe") {
+      // A ticket opens what it was made for, and nothing more.
+      if (caller.only?.has(`run:${run_id}`) === false) throw new RunwireError("KAI-AUTH-TICKET-0001");
       const cursor = message.after === undefined ? undefined : String(message.after);
       await many.add(await findMember(rooms, options, run_id, cursor));
     } else if (message.type === "unsubscribe") many.remove(run_id);
-    else throw badParam("type", "`subscribe` or `unsubscribe`");
+    else throw badParam("`type`", "takes subscribe or unsubscribe");
   } catch (error) {
-    const told = error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const known = error instanceof RunwireError;
+    if (!known) rooms.report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
+    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
     ws.send(
       JSON.stringify({ type: "error", run_id: typeof run_id === "string" ? run_id : null, ...told.toJSON() }),
     );
@@ -190,18 +202,18 @@ function dialectNamed(protocol: string): Dialect | undefined {
 }
 
 /** The first subprotocol that is spoken here decides; without one, `dialect=` does. */
-function dialectFor({ req, query }: Upgrade): Dialect {
+function dialectFor({ req, query }: Upgrade<ManyQuery | RunStreamQuery>): Dialect {
   for (const offered of (req.headers["sec-websocket-protocol"] ?? "").split(",")) {
     const dialect = dialectNamed(offered.trim());
     if (dialect !== undefined) return dialect;
   }
-  return dialectOf(query, koder.name);
+  return query.dialect;
 }
 
 function socketSink(
   rooms: Rooms,
   ws: WebSocket,
-  socket: Socket,
+  { socket, caller }: Pick<Upgrade, "socket" | "caller">,
 ): { sink: Sink; attach(stream: Stream): void } {
   const { clock, connections } = rooms;
   let stream: Stream | undefined;
@@ -217,7 +229,9 @@ function socketSink(
       sentMs = clock.monotonic();
       if (isOpen()) ws.ping();
     },
+    caller,
     leave: () => (stream === undefined ? ws.close(closeCodes.leaving) : stream.close("leaving")),
+    end: (why) => ws.close(why.row.close, why.row.title),
   });
   socket.on("drain", () => {
     if (!full) return;

@@ -148,7 +148,7 @@ export interface IngestUnderTest {
     idempotency?: Idempotency,
   ): Promise<{ readonly child_id: string; readonly replayed?: true }>;
   change<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
-  sweep(): Promise<void>;
+  sweep(): Promise<unknown>;
   /** Stops its timers; the store stays open. */
   close(): void;
 }

@@ -12,7 +12,7 @@ import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
-import type { RunKey } from "../../store.js";
+import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
@@ -37,9 +37,12 @@ export interface GroupCommitParts {
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
+  readonly observe?: StoreObserver | undefined;
 }
 
 export interface GroupCommit {
+  /** Appends that wait for the next batch. */
+  readonly waiting: number;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
   also(list: readonly Write[]): Promise<void>;
@@ -51,6 +54,7 @@ export interface GroupCommit {
 
 interface Waiting {
   readonly tenant: string;
+  readonly sinceMs: number;
   readonly decide: (commit: Commit) => unknown;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -81,7 +85,7 @@ interface Batch {
 const compactPauseMs = 10_000;
 
 export function groupCommit(parts: GroupCommitParts): GroupCommit {
-  const { clock, age, ids, heads, hot, watch, writer, compact, headOf, isErased, moved } = parts;
+  const { clock, age, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   let others: OtherRows[] = [];
@@ -113,15 +117,26 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     others = [];
     const batch = decideAll(asked);
     const asOf = lastRow + batch.records.length;
+    const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
       const list = writesOf(batch, lastRow + 1, asOf, age.now());
       for (const { list: more } of rows) list.push(...more);
       step = await write(list, batch, asOf);
     } catch (error) {
+      observe?.commitFailed(error);
       for (const { reject } of rows) reject(error);
       for (const { of } of batch.decided) of.reject(error);
       return;
+    }
+    // One that stored nothing, like a tick with nothing due, is none.
+    if (batch.records.length > 0 || batch.kept.values().next().done !== true) {
+      observe?.committed({
+        appends: batch.decided.length,
+        events: batch.records.length,
+        waitedMs: beganMs - (asked[0]?.sinceMs ?? beganMs),
+        writeMs: clock.monotonic() - beganMs,
+      });
     }
     for (const head of batch.fresh.values()) {
       heads.set(head.run.tenant, head.run.run_id, head);
@@ -203,7 +218,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
           await writer.write([...list, ...step.writes]);
           return step;
         }
-      } catch {
+      } catch (error) {
+        observe?.compactionFailed(error);
         // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
         compactAfterMs = clock.monotonic() + compactPauseMs;
       }
@@ -213,10 +229,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   }
 
   return {
+    get waiting() {
+      return waiting.length;
+    },
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
       if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
       return new Promise<T>((resolve, reject) => {
-        waiting.push({ tenant, decide, resolve: resolve as (value: unknown) => void, reject });
+        const sinceMs = clock.monotonic();
+        waiting.push({ tenant, sinceMs, decide, resolve: resolve as (value: unknown) => void, reject });
         work();
       });
     },

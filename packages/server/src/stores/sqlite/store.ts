@@ -1,13 +1,14 @@
 // The SQLite store: heads and hot events in memory, segments on disk behind them. Writing is group-commit.ts,
 // starting is recover.ts; here is where the parts meet, and what is read.
 
+import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import type { Head } from "../../log/head.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
-import type { RunKey, Store } from "../../store.js";
+import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
@@ -31,6 +32,7 @@ export interface SqliteOptions {
   /** Hot rows and bytes after which the oldest are compacted. */
   readonly hotRowsMax?: number;
   readonly hotBytesMax?: number;
+  readonly observe?: StoreObserver;
 }
 
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
@@ -92,6 +94,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     isErased: runs.isErased,
     createdUnder: runs.createdUnder,
     lastRow,
+    observe: options.observe,
     moved: ({ run }) => heard({ tenant: run.tenant, run_id: run.run_id }),
   });
   const erasing = eraser({
@@ -214,6 +217,19 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       heard = hear;
     },
 
+    levels(): StoreLevels {
+      const { bavail, bsize } = statfsSync(path);
+      return {
+        runsLive: watched.liveRuns(),
+        appendsWaiting: commits.waiting,
+        hotRows: hot.rows,
+        hotBytes: hot.bytes,
+        databaseBytes: bytesOf(path),
+        walBytes: bytesOf(`${path}-wal`),
+        diskFreeBytes: bavail * bsize,
+      };
+    },
+
     async close() {
       await commits.finish();
       // On a full disk some age is lost: what is kept is kept a little longer.
@@ -260,6 +276,10 @@ function prepareFile({ path, durability, clock }: SqliteOptions): void {
 function metaValue(reader: DatabaseSyncInstance, name: string): string | undefined {
   const row = reader.prepare("SELECT value FROM meta WHERE name = ?").get(name);
   return (row as { value: string } | undefined)?.value;
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function cut(

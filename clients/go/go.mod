@@ -1,0 +1,3 @@
+module runwire.dev/go
+
+go 1.19

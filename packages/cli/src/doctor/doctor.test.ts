@@ -1,0 +1,193 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { defaultSettings } from "@runwire/server";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { paintFor } from "../terminal.js";
+import { examine, write } from "./doctor.js";
+import { doubtful, type Finding, right, wrong } from "./finding.js";
+
+const bin = fileURLToPath(new URL("../../bin/runwire.js", import.meta.url));
+
+let folder: string;
+const children: ChildProcess[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "runwire-doctor-"));
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+  }
+  rmSync(folder, { recursive: true });
+});
+
+interface Told {
+  readonly status: number | null;
+  readonly ok: boolean;
+  readonly findings: readonly Finding[];
+  about(word: string): readonly Finding[];
+}
+
+function doctor(args: readonly string[], env: NodeJS.ProcessEnv = {}): Told {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, "doctor", "--json", ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { PATH: process.env.PATH, ...env },
+  });
+  expect(stderr).toBe("");
+  const { ok, findings } = JSON.parse(stdout) as Told;
+  return { status, ok, findings, about: (word) => findings.filter(({ about }) => about === word) };
+}
+
+async function serve(data: string): Promise<{ readonly port: string; stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [bin, "serve", "--port", "0", "--data", data], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { PATH: process.env.PATH },
+  });
+  children.push(child);
+  const [line] = (await once(createInterface({ input: child.stdout! }), "line")) as [string];
+  const [, port = ""] = /127\.0\.0\.1:(\d+)/.exec(line) ?? [];
+  return {
+    port,
+    async stop() {
+      child.kill("SIGTERM");
+      await once(child, "close");
+    },
+  };
+}
+
+async function freePort(): Promise<string> {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  listener.close();
+  await once(listener, "close");
+  return String(port);
+}
+
+describe("runwire doctor", () => {
+  it("finds nothing wrong before the first start, and changes nothing", async () => {
+    const { status, ok, about } = doctor(["--port", await freePort()]);
+    expect({ status, ok }).toEqual({ status: 0, ok: true });
+    expect(about("data folder")[0]?.says).toMatch(/\.runwire is not there yet/);
+    expect(about("port")[0]).toMatchObject({ result: "right", says: expect.stringMatching(/is free$/) });
+    expect(() => rmSync(join(folder, ".runwire"))).toThrow("ENOENT");
+  });
+
+  it("tells a server that has the data from one that has not, and from none", async () => {
+    const { port, stop } = await serve("mine");
+    const here = doctor(["--data", "mine", "--port", port]);
+    expect(here.about("server")).toEqual([
+      right("server", `answers at http://127.0.0.1:${port}, ready, durability fsync`),
+    ]);
+    expect(here.about("database")[0]).toMatchObject({ result: "right" });
+    expect(here.status).toBe(0);
+
+    const elsewhere = doctor(["--data", "mine", "--port", await freePort()]).about("server");
+    expect(elsewhere).toMatchObject([{ result: "doubtful", says: expect.stringContaining("none answers") }]);
+    expect(doctor(["--data", "other", "--port", port]).about("server")).toMatchObject([
+      { result: "doubtful", says: expect.stringContaining("another data folder") },
+    ]);
+
+    await stop();
+    const after = doctor(["--data", "mine", "--port", port]);
+    expect(after.about("server")).toEqual([right("server", "none runs on the data folder")]);
+    expect(after.about("port")).toMatchObject([{ result: "right" }]);
+  });
+
+  it("says who else has the port", async () => {
+    const other = createServer((_request, response) => response.end("hello")).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const child = spawn(process.execPath, [bin, "doctor", "--json", "--port", String(port)], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { PATH: process.env.PATH },
+    });
+    children.push(child);
+    let text = "";
+    child.stdout.on("data", (chunk) => {
+      text += String(chunk);
+    });
+    const [status] = await once(child, "close");
+    other.close();
+    const { findings } = JSON.parse(text) as Told;
+    expect(status).toBe(1);
+    expect(findings.filter(({ about }) => about === "port")).toMatchObject([
+      { result: "wrong", says: `port ${port} is taken by another program` },
+    ]);
+  });
+
+  it("names every setting that is bad or unknown, and still checks the rest", () => {
+    writeFileSync(join(folder, "runwire.config.json"), '{"prot": 1}');
+    mkdirSync(join(folder, "data"), { mode: 0o755 });
+    chmodSync(join(folder, "data"), 0o755);
+    const env = { RUNWIRE_PORT: "x", RUNWIRE_PROT: "1" };
+    const { status, about } = doctor(["--data", "data", "--port", "y"], env);
+    expect(status).toBe(1);
+    const said = about("settings").map(({ says }) => says);
+    expect(said).toEqual([expect.stringContaining('runwire.config.json: there is no setting "prot"')]);
+    expect(about("data folder")).toMatchObject([
+      { result: "doubtful", todo: expect.stringContaining("chmod 700") },
+    ]);
+
+    rmSync(join(folder, "runwire.config.json"));
+    const named = doctor(["--data", "data", "--port", "y"], env).about("settings");
+    expect(named.map(({ says }) => says.split(":")[0]).sort()).toEqual([
+      "--port",
+      "RUNWIRE_PORT",
+      "RUNWIRE_PROT",
+    ]);
+  });
+
+  it("goes on where one check cannot be made", async () => {
+    const found = await examine(
+      { settings: defaultSettings, nowMs: 0 },
+      {
+        a: () => {
+          throw new Error("EIO");
+        },
+        b: async () => Promise.reject(new Error("EPERM")),
+        c: () => [right("c", "fine")],
+      },
+    );
+    expect(found).toMatchObject([
+      { result: "wrong", about: "a", says: "this could not be checked (EIO)" },
+      { result: "wrong", about: "b", says: "this could not be checked (EPERM)" },
+      { result: "right", about: "c" },
+    ]);
+  });
+
+  it("warns where a process may have few files open", () => {
+    const command = `ulimit -n 1024; exec "${process.execPath}" "${bin}" doctor --port 0`;
+    const { stdout, status } = spawnSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
+    expect(status).toBe(0);
+    if (process.platform === "linux") expect(stdout).toMatch(/^! open files +a process may have 1024 files/m);
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("writes a mark, what it is about, what is so and what to do", () => {
+    const findings = [right("a", "fine"), doubtful("bcd", "odd\u001b[2J", "look"), wrong("e", "bad", "mend")];
+    expect(write(findings, paintFor({}, {}))).toBe(
+      [
+        "✓ a    fine",
+        "! bcd  odd�[2J",
+        "       → look",
+        "✗ e    bad",
+        "       → mend",
+        "",
+        "1 wrong, 1 doubtful, 1 right.",
+      ].join("\n"),
+    );
+    expect(write(findings, paintFor({ isTTY: true }, {}))).toContain("\u001b[31m✗\u001b[0m e");
+    expect(write([right("a", "fine")], paintFor({}, {}))).toContain("All is well.");
+  });
+});

@@ -1,0 +1,161 @@
+// Who is it? A bearer token in the header, a stream ticket in the address, or a console's cookie: each request has one
+// caller, or is refused before anything is looked up. What a route asks of its caller stands in the route table.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { RunwireError } from "@runwire/protocol";
+import type { Clock } from "../clock.js";
+import { countOf, isOwnPage } from "../http/front.js";
+import type { Asked, Route } from "../http/route.js";
+import type { Grant, Store } from "../store.js";
+import { type Caller, type Credentials, isScope, type Scope, scopes } from "./caller.js";
+
+export interface Gate {
+  /** Throws 401 or 403 where this caller may not ask this. */
+  admit(route: Route, asked: Omit<Asked, "caller" | "tenant" | "run">): Promise<Caller>;
+  /** Whether a caller that was let in would no longer be: streams are ended by it. */
+  isOver(caller: Caller): boolean;
+}
+
+export interface GateParts {
+  /** Null on an open server. */
+  readonly credentials: Credentials | null;
+  readonly grants: Store["grants"];
+  readonly clock: Clock;
+}
+
+/** Everyone, on a server that asks for no credentials. */
+const openCaller: Caller = {
+  tenant: "default",
+  scopes: new Set(scopes),
+  credential: "open",
+  endsMs: Number.POSITIVE_INFINITY,
+};
+
+export const sessionCookie = "runwire_session";
+export const csrfHeader = "x-runwire-csrf";
+/** A ticket must be used for the first time within this. */
+export const ticketFirstUseMs = 60_000;
+
+export function gate({ credentials, grants, clock }: GateParts): Gate {
+  const isOver = ({ credential, endsMs }: Pick<Caller, "credential" | "endsMs">): boolean =>
+    endsMs <= clock.now() || (credentials?.isRevoked(credential) ?? false);
+
+  async function granted(kind: Grant["kind"], secret: string): Promise<Grant | undefined> {
+    const grant = await grants.get(hashOf(secret));
+    return grant?.kind === kind && !isOver(grant) ? grant : undefined;
+  }
+
+  async function byTicket(route: Route, asked: Omit<Asked, "caller" | "tenant" | "run">, secret: string) {
+    const grant = await granted("ticket", secret);
+    const refused = (): RunwireError => new RunwireError("KAI-AUTH-TICKET-0001");
+    if (grant === undefined) throw refused();
+    const bound = new Set(grant.resource as readonly string[]);
+    const needed = route.ticket?.(asked as Asked) ?? [];
+    if (!needed.every((resource) => bound.has(resource))) throw refused();
+    const nowMs = clock.now();
+    if (grant.usedMs === null) {
+      if (nowMs > grant.madeMs + ticketFirstUseMs) throw refused();
+      await grants.use(grant.hash, nowMs);
+    }
+    return { ...callerOf(grant), only: bound };
+  }
+
+  async function byCookie(req: IncomingMessage, secret: string): Promise<Caller> {
+    const grant = await granted("session", secret);
+    if (grant === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0003", "sign in again");
+    checkPage(req, grant.csrf ?? "");
+    return callerOf(grant);
+  }
+
+  async function callerFor(route: Route, asked: Omit<Asked, "caller" | "tenant" | "run">): Promise<Caller> {
+    const { req } = asked;
+    const ticket = route.ticket === null ? undefined : (asked.query as { ticket?: string }).ticket;
+    if (ticket !== undefined) return byTicket(route, asked, ticket);
+    if (credentials === null) return openCaller;
+    const token = bearerOf(req);
+    if (token !== undefined) return credentials.check(token);
+    const session = sessionOf(req);
+    if (session !== undefined) return byCookie(req, session);
+    throw new RunwireError("KAI-AUTH-TOKEN-0001", "send `Authorization: Bearer …`");
+  }
+
+  return {
+    isOver,
+    async admit(route, asked) {
+      if (route.scope === "anyone") return openCaller;
+      const caller = await callerFor(route, asked);
+      if (!caller.scopes.has(route.scope))
+        throw new RunwireError("KAI-AUTH-SCOPE-0001", `this needs \`${route.scope}\``);
+      return caller;
+    },
+  };
+}
+
+export function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+function callerOf({ tenant, scopes: held, credential, endsMs }: Grant): Caller {
+  return { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };
+}
+
+const tokenMax = 8 * 1024;
+
+export function bearerOf(req: IncomingMessage): string | undefined {
+  const { authorization } = req.headers;
+  if (authorization === undefined) return undefined;
+  const [, token] = /^bearer +([^\s,]+)$/i.exec(authorization) ?? [];
+  if (token === undefined || token.length > tokenMax || countOf(req.rawHeaders, "authorization") > 1)
+    throw new RunwireError("KAI-AUTH-TOKEN-0002", "the header must read `Authorization: Bearer …`, once");
+  return token;
+}
+
+export function sessionOf({ headers: { cookie = "" } }: IncomingMessage): string | undefined {
+  for (const pair of cookie.split(";")) {
+    const [name = "", value = ""] = pair.trim().split("=", 2);
+    if ((name === sessionCookie || name === `__Host-${sessionCookie}`) && value !== "") return value;
+  }
+  return undefined;
+}
+
+/**
+ * A browser sends a cookie by itself, so with one it must be our own page that asks: by what the browser says of the
+ * page, and, for what changes something, by a word that only our page can know.
+ */
+function checkPage(req: IncomingMessage, csrf: string): void {
+  const site = req.headers["sec-fetch-site"];
+  const foreign = (site !== undefined && site !== "same-origin" && site !== "none") || !originIsOwn(req);
+  if (foreign) throw new RunwireError("KAI-AUTH-CSRF-0001", "a session is for the console's own pages");
+  if (isSafe(req)) return;
+  const word = req.headers[csrfHeader];
+  if (typeof word !== "string" || !sameText(word, csrf))
+    throw new RunwireError("KAI-AUTH-CSRF-0001", `send \`${csrfHeader}\` as \`GET /v1/session\` tells it`);
+}
+
+function originIsOwn(req: IncomingMessage): boolean {
+  // What upgrades or changes something always tells its origin in a browser.
+  if (req.headers.origin === undefined) return isSafe(req) && req.headers.upgrade === undefined;
+  return isOwnPage(req);
+}
+
+function isSafe({ method }: IncomingMessage): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+export function sameText(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
+  return timingSafeEqual(one, other);
+}
+
+const secretNames =
+  /^(access_?token|id_?token|token|auth|authorization|bearer|jwt|api_?key|key|secret|password)$/i;
+const secretValues = /^(rw_[a-z2-7]{12}_|eyJ[A-Za-z0-9_-]+\.)/;
+
+/** Addresses are logged, kept in histories and sent on as referrers: nothing that lasts may stand in one. */
+export function refuseSecrets(query: URLSearchParams): void {
+  for (const [name, value] of query) {
+    if (secretNames.test(name) || secretValues.test(value))
+      throw new RunwireError("KAI-AUTH-URL-0001", `\`${name.slice(0, 60)}\` does not belong in an address`);
+  }
+}

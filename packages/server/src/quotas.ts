@@ -1,0 +1,119 @@
+// What one tenant may ask of this server at a time, so that the others feel nothing of it. Buckets fill at the
+// allowed rate up to one second's worth; whoever finds one above zero may take, also more than is in it, and then
+// waits until it is above zero again. So a large batch is never impossible, and the average still holds.
+
+import { RunwireError } from "@runwire/protocol";
+import type { Clock } from "./clock.js";
+
+export interface QuotaLimits {
+  /** Requests and streams that are open at once. */
+  readonly connectionsPerTenantMax: number;
+  /** 0 for any number. */
+  readonly requestsPerSecond: number;
+  readonly eventsPerSecond: number;
+}
+
+export interface Quotas {
+  /** One more request; throws 429 where that is too many. Call what it answers when the request is over. */
+  enter(tenant: string): () => void;
+  /** Throws 429 where the tenant has appended too much lately; otherwise counts these. */
+  appending(tenant: string, events: number): void;
+  /** The same, but waits: a session is read no faster than its tenant may write. */
+  appendingLater(tenant: string, events: number): Promise<void>;
+}
+
+/** Tells when to come back. */
+export class Limited extends RunwireError {
+  constructor(
+    code: "KAI-LIMIT-RATE-0001" | "KAI-LIMIT-CONNECTIONS-0001",
+    detail: string,
+    readonly retryMs: number,
+  ) {
+    super(code, detail);
+  }
+}
+
+interface Tenant {
+  open: number;
+  readonly requests: Bucket;
+  readonly events: Bucket;
+}
+
+interface Bucket {
+  level: number;
+  atMs: number;
+}
+
+const forgetAtTenants = 10_000;
+
+export function quotas(given: QuotaLimits, clock: Clock): Quotas {
+  const tenants = new Map<string, Tenant>();
+
+  function tenantOf(name: string): Tenant {
+    const known = tenants.get(name);
+    if (known !== undefined) return known;
+    if (tenants.size >= forgetAtTenants) forgetIdle();
+    const atMs = clock.monotonic();
+    const { requestsPerSecond, eventsPerSecond } = given;
+    const fresh: Tenant = {
+      open: 0,
+      requests: { level: requestsPerSecond, atMs },
+      events: { level: eventsPerSecond, atMs },
+    };
+    tenants.set(name, fresh);
+    return fresh;
+  }
+
+  /** A tenant whose buckets are full again is as one that never came. */
+  function forgetIdle(): void {
+    const fullSinceMs = clock.monotonic() - 10_000;
+    for (const [name, { open, requests, events }] of tenants) {
+      if (open === 0 && Math.max(requests.atMs, events.atMs) < fullSinceMs) tenants.delete(name);
+    }
+  }
+
+  /** Milliseconds until the bucket may be taken from; 0 where it was. */
+  function take(bucket: Bucket, perSecond: number, count: number): number {
+    if (perSecond === 0) return 0;
+    const nowMs = clock.monotonic();
+    bucket.level = Math.min(perSecond, bucket.level + ((nowMs - bucket.atMs) * perSecond) / 1000);
+    bucket.atMs = nowMs;
+    if (bucket.level <= 0) return Math.max(1, Math.ceil((-bucket.level * 1000) / perSecond));
+    bucket.level -= count;
+    return 0;
+  }
+
+  const perSecond = (what: string, count: number): string => `${count} ${what} a second are allowed`;
+
+  return {
+    enter(name) {
+      const tenant = tenantOf(name);
+      const { connectionsPerTenantMax, requestsPerSecond } = given;
+      if (tenant.open >= connectionsPerTenantMax) {
+        const detail = `${connectionsPerTenantMax} may be open at once`;
+        throw new Limited("KAI-LIMIT-CONNECTIONS-0001", detail, 1000);
+      }
+      const waitMs = take(tenant.requests, requestsPerSecond, 1);
+      if (waitMs > 0)
+        throw new Limited("KAI-LIMIT-RATE-0001", perSecond("requests", requestsPerSecond), waitMs);
+      tenant.open += 1;
+      let entered = true;
+      return () => {
+        if (entered) tenant.open -= 1;
+        entered = false;
+      };
+    },
+    appending(name, events) {
+      const { eventsPerSecond } = given;
+      const waitMs = take(tenantOf(name).events, eventsPerSecond, events);
+      if (waitMs > 0) throw new Limited("KAI-LIMIT-RATE-0001", perSecond("events", eventsPerSecond), waitMs);
+    },
+    async appendingLater(name, events) {
+      for (;;) {
+        const waitMs = take(tenantOf(name).events, given.eventsPerSecond, events);
+        if (waitMs === 0) return;
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+      }
+    },
+  };
+}

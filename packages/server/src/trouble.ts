@@ -1,0 +1,47 @@
+// What goes wrong where nobody waits for an answer: the operator is told, and it is counted.
+
+import { RunwireError } from "@runwire/protocol";
+import type { Rooms } from "./rooms.js";
+import type { StoreObserver } from "./store.js";
+
+/** Commits that fail do so one after the other; the log hears of them this often, the metrics of each. */
+const repeatMs = 10_000;
+
+export function storeObserver({
+  clock,
+  metrics,
+  report,
+}: Pick<Rooms, "clock" | "metrics" | "report">): StoreObserver {
+  let quietUntilMs = Number.NEGATIVE_INFINITY;
+  return {
+    committed: metrics.committed,
+    commitFailed(error) {
+      const full = error instanceof RunwireError && error.code === "KAI-SERVER-STORE-0002";
+      metrics.commitFailed(full ? "full" : "other");
+      if (clock.monotonic() < quietUntilMs) return;
+      quietUntilMs = clock.monotonic() + repeatMs;
+      report("warn", "commit failed", { error: String(error) });
+    },
+    compactionFailed(error) {
+      metrics.compactionFailed();
+      report("warn", "compaction failed", { error: String(error) });
+    },
+  };
+}
+
+/** One round of the sweeper; what could not be done is tried again in the next. */
+export async function sweep({
+  ingest,
+  store,
+  retention,
+  metrics,
+  report,
+}: Pick<Rooms, "ingest" | "store" | "retention" | "metrics" | "report">): Promise<void> {
+  const { leasesLost, failures } = await ingest.sweep();
+  const trouble = [...failures];
+  await store.prune().catch((error: unknown) => trouble.push(error));
+  await retention.sweep().catch((error: unknown) => trouble.push(error));
+  metrics.swept({ leasesLost, failures: trouble.length });
+  if (trouble.length === 0) return;
+  report("warn", "sweep failed", { failures: trouble.length, error: String(trouble[0]) });
+}
