@@ -113,46 +113,53 @@ describe("the SDK", () => {
 });
 
 describe("a reader whose key is replaced", () => {
-  it.each(["sse", "ndjson", "websocket"] as const)("goes on with the new one on %s, and misses nothing", async (wire) => {
-    const dataFolder = join(folder, `keys-${wire}`);
-    mkdirSync(dataFolder);
-    const keys = join(dataFolder, "keys.json");
-    const newKey = () =>
-      createKey(keys, { tenant: "acme", scopes: ["read", "write"], name: "", lifeMs: undefined }, Date.now());
-    const writer = newKey();
-    let reading = newKey();
-    const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
-    const locked = await startGateway({ port: 0, dataFolder, durability: "os", auth: "keys" });
-    try {
-      const write = gatewayAt({ base: locked.url, headers: bearer(writer.key) });
-      const { run_id } = await write.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
-      const endpoint = { base: locked.url, headers: () => bearer(reading.key) };
-      const ticket = async () => (await gatewayAt(endpoint).streamTicket({ run_id })).ticket;
-      const source = {
-        sse: () => sseSource({ ...endpoint, run_id }),
-        ndjson: () => ndjsonSource({ ...endpoint, run_id }),
-        websocket: () => webSocketSource({ ...endpoint, run_id, ticket, WebSocket: WebSocket as never }),
-      }[wire]();
-      const seen: string[] = [];
-      for await (const { kind, ...of } of follow(source)) {
-        expect(kind).toBe("event");
-        const { event } = of as { event: Event };
-        seen.push(event.id);
-        if (seen.length === 2) {
-          const old = reading;
-          reading = newKey();
-          await write.append(run_id, [text("between")]);
-          revokeKey(keys, old.record.id, Date.now());
+  it.each(["sse", "ndjson", "websocket"] as const)(
+    "goes on with the new one on %s, and misses nothing",
+    async (wire) => {
+      const dataFolder = join(folder, `keys-${wire}`);
+      mkdirSync(dataFolder);
+      const keys = join(dataFolder, "keys.json");
+      const newKey = () =>
+        createKey(
+          keys,
+          { tenant: "acme", scopes: ["read", "write"], name: "", lifeMs: undefined },
+          Date.now(),
+        );
+      const writer = newKey();
+      let reading = newKey();
+      const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
+      const locked = await startGateway({ port: 0, dataFolder, durability: "os", auth: "keys" });
+      try {
+        const write = gatewayAt({ base: locked.url, headers: bearer(writer.key) });
+        const { run_id } = await write.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+        const endpoint = { base: locked.url, headers: () => bearer(reading.key) };
+        const ticket = async () => (await gatewayAt(endpoint).streamTicket({ run_id })).ticket;
+        const source = {
+          sse: () => sseSource({ ...endpoint, run_id }),
+          ndjson: () => ndjsonSource({ ...endpoint, run_id }),
+          websocket: () => webSocketSource({ ...endpoint, run_id, ticket, WebSocket: WebSocket as never }),
+        }[wire]();
+        const seen: string[] = [];
+        for await (const { kind, ...of } of follow(source)) {
+          expect(kind).toBe("event");
+          const { event } = of as { event: Event };
+          seen.push(event.id);
+          if (seen.length === 2) {
+            const old = reading;
+            reading = newKey();
+            await write.append(run_id, [text("between")]);
+            revokeKey(keys, old.record.id, Date.now());
+          }
+          if (event.type === "text.delta") await write.append(run_id, [lifecycle("done")]);
         }
-        if (event.type === "text.delta") await write.append(run_id, [lifecycle("done")]);
+        const { events } = await write.events(run_id);
+        expect(seen).toEqual(events.map(({ id }) => id));
+        expect(events.length).toBeGreaterThan(3);
+      } finally {
+        await locked.close();
       }
-      const { events } = await write.events(run_id);
-      expect(seen).toEqual(events.map(({ id }) => id));
-      expect(events.length).toBeGreaterThan(3);
-    } finally {
-      await locked.close();
-    }
-  });
+    },
+  );
 
   it("is told that its key has ended where there is no new one", async () => {
     const dataFolder = join(folder, "keys-ended");
@@ -165,7 +172,8 @@ describe("a reader whose key is replaced", () => {
       const endpoint = { base: locked.url, headers: { Authorization: `Bearer ${key}` } };
       const { run_id } = await gatewayAt(endpoint).createRun({ prompt: "go", producer: "external" });
       const readAll = async () => {
-        for await (const _ of follow(sseSource({ ...endpoint, run_id }))) revokeKey(keys, record.id, Date.now());
+        for await (const _ of follow(sseSource({ ...endpoint, run_id })))
+          revokeKey(keys, record.id, Date.now());
       };
       await expect(readAll()).rejects.toMatchObject({ code: "KAI-AUTH-TOKEN-0003" });
     } finally {
