@@ -29,6 +29,9 @@ export interface CountedBlobs {
   close(): void;
 }
 
+/** Of one erasing: a batch of old trees may have any number of blobs. */
+const removesAtOnceMax = 64;
+
 export function countedBlobs(blobs: Blobs, store: Pick<Store, "blob">): CountedBlobs {
   const holders = new Map<string, number>();
   const turns = new Map<string, Promise<void>>();
@@ -77,7 +80,10 @@ export function countedBlobs(blobs: Blobs, store: Pick<Store, "blob">): CountedB
     },
 
     async drop(tenant, refs) {
-      await Promise.all(refs.map((ref) => removeUnreferred({ tenant, ref })));
+      for (let from = 0; from < refs.length; from += removesAtOnceMax) {
+        const some = refs.slice(from, from + removesAtOnceMax);
+        await Promise.all(some.map((ref) => removeUnreferred({ tenant, ref })));
+      }
     },
 
     find: async (tenant, ref) => (isBlobRef(ref) ? store.blob(tenant, ref) : undefined),
