@@ -68,7 +68,7 @@ export function httpStream(
       write(
         framed(Buffer.from(framing === "sse" ? sseFrame({ event: "closing", data: told }) : `${told}\n`)),
       );
-      stream?.close("leaving");
+      stream?.close("leaving", "credentials");
     },
   });
   const drained = (): void => {

@@ -231,7 +231,10 @@ function socketSink(
     },
     caller,
     leave: () => (stream === undefined ? ws.close(closeCodes.leaving) : stream.close("leaving")),
-    end: (why) => ws.close(why.row.close, why.row.title),
+    end(why) {
+      ws.close(why.row.close, why.row.title);
+      stream?.close("leaving", "credentials");
+    },
   });
   socket.on("drain", () => {
     if (!full) return;
