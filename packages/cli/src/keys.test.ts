@@ -82,6 +82,9 @@ describe("runwire keys", () => {
     runwire(`${create} --data by-flag`, { RUNWIRE_DATA: "by-variable" });
     // What is set for a client does not matter to it.
     expect(runwire(create, { RUNWIRE_DATA: "for-client", RUNWIRE_KEY: "x" }).status).toBe(0);
+    // Nor does the rest of a server's settings, which may be half here and half in variables.
+    writeFileSync(join(folder, "runwire.config.json"), '{"data": "by-file", "host": "0.0.0.0"}');
+    expect(runwire(create, { RUNWIRE_AUTH: "keys" }).status).toBe(0);
     const folders = readdirSync(folder).filter((name) => !name.endsWith(".json"));
     expect(folders.sort()).toEqual(["by-file", "by-flag", "by-variable", "for-client"]);
   });

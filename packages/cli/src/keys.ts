@@ -14,7 +14,7 @@ import {
 } from "@runwire/server";
 import type { Command } from "commander";
 import { parseDuration } from "./duration.js";
-import { readSettings } from "./settings.js";
+import { readEach } from "./settings.js";
 import { paintFor, printable, type Terminal, tabbed, table } from "./terminal.js";
 
 interface CreateFlags {
@@ -134,9 +134,9 @@ function revoke(given: string, flags: { readonly data?: string }): void {
   process.stderr.write(`key ${id} of tenant ${before.tenant} ${was}\n`);
 }
 
-/** Only the data folder matters here: what else is set for a server, or for a client, may be wrong. */
+/** Only the data folder matters here: what else is set, for a server or for a client, is not looked at together. */
 function keyFile({ data }: { readonly data?: string }): string {
-  const { dataFolder } = readSettings({ data }, { RUNWIRE_DATA: process.env.RUNWIRE_DATA });
+  const { dataFolder } = readEach({ data }, { RUNWIRE_DATA: process.env.RUNWIRE_DATA });
   return join(dataFolder, "keys.json");
 }
 

@@ -1,22 +1,11 @@
-import { type Settings, startGateway } from "@runwire/server";
-import { type Command, Option } from "commander";
-import { presetOf, readSettings, settingGroups, settingRows, variable } from "./settings.js";
+import { startGateway } from "@runwire/server";
+import type { Command } from "commander";
+import { addSettingOptions } from "./setting-options.js";
+import { readSettings } from "./settings.js";
 
 export function addServe(program: Command): void {
   const serve = program.command("serve").description("run the gateway");
-  for (const group of settingGroups) {
-    for (const [name, row] of Object.entries(settingRows)) {
-      if (row.group !== group || row.secret === true) continue;
-      const preset = presetOf(name as keyof Settings);
-      const text = `${row.does}: ${row.takes} (${variable(row)}, default ${preset})`;
-      serve.addOption(new Option(`--${row.flag} <value>`, text).helpGroup(`${group}:`));
-    }
-  }
-  const secrets = Object.values(settingRows).filter(({ secret }) => secret === true);
-  serve.addHelpText(
-    "after",
-    `\nOnly as variables or in runwire.config.json:\n${secrets.map((row) => `  ${variable(row)}  ${row.does}: ${row.takes}`).join("\n")}\n`,
-  );
+  addSettingOptions(serve);
   serve.action(async (flags: { readonly [flag: string]: unknown }) => {
     const settings = readSettings(flags, process.env);
     const gateway = await startGateway(settings);

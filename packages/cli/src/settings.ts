@@ -230,8 +230,19 @@ export function presetOf(name: keyof Settings): string {
 
 const configFile = "runwire.config.json";
 
+interface Flags {
+  readonly [flag: string]: unknown;
+}
+
 /** Throws an Error with one line that names what is wrong. */
-export function readSettings(flags: { readonly [flag: string]: unknown }, env: NodeJS.ProcessEnv): Settings {
+export function readSettings(flags: Flags, env: NodeJS.ProcessEnv): Settings {
+  const settings = readEach(flags, env);
+  checkSettings(settings);
+  return settings;
+}
+
+/** The same for those who start no server: each setting is possible by itself. */
+export function readEach(flags: Flags, env: NodeJS.ProcessEnv): Settings {
   const settings: { [name: string]: unknown } = { ...defaultSettings };
   const rows = Object.entries(settingRows);
   const take = (text: unknown, name: string, row: SettingRow, from: string): void => {
@@ -257,7 +268,6 @@ export function readSettings(flags: { readonly [flag: string]: unknown }, env: N
     const text = flags[row.flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())];
     if (text !== undefined) take(text, name, row, `--${row.flag}`);
   }
-  checkSettings(settings as unknown as Settings);
   return settings as unknown as Settings;
 }
 

@@ -104,11 +104,15 @@ export interface ProducerPosition {
 export interface TicketFor {
   readonly run_id?: string;
   readonly runs?: readonly string[];
+  readonly run_list?: true;
   readonly inbox?: true;
   readonly session_id?: string;
   readonly ttl_s?: number;
 }
 
 export interface Ticket extends Facts {
+  /** For `?ticket=`. */
   readonly ticket: string;
+  readonly first_use_before: string;
+  readonly expires_at: string;
 }

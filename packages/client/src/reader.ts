@@ -101,7 +101,10 @@ export function reader(source: Source, after: Cursors, repairs: boolean): Reader
     } catch (error) {
       // What was read before it stands.
       if (items.length > 0) yield items;
-      if (!(error instanceof RunwireError && error.row.retry)) throw error;
+      if (!(error instanceof RunwireError)) throw error;
+      // The next connection asks for its headers or ticket anew; whether they are good is its to find out.
+      if (error.code === "KAI-AUTH-TOKEN-0003") return { close: "leaving" };
+      if (!error.row.retry) throw error;
       return { close: "broken", cause: error };
     }
     if (items.length > 0) yield items;

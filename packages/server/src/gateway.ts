@@ -57,7 +57,8 @@ const idleLookMs = 50;
 
 function makeFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    // Runs hold what people said: they are nobody else's on this machine.
+    mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (cause) {
     throw new Error(
       `${path} cannot be the data folder (${(cause as Error).message}); choose another with --data`,

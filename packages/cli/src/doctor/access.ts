@@ -2,7 +2,6 @@
 
 import { join } from "node:path";
 import { countKeys, jwtCredentials, type KeyRecord, readKeys, systemClock } from "@runwire/server";
-import { accessOf } from "./access-settings.js";
 import { type Check, daysUntil, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
 
 const keySoonMs = 14 * 86_400_000;
@@ -11,7 +10,7 @@ const namedMax = 5;
 const makeKey = "runwire keys create --tenant NAME --scopes read,write";
 
 export const access: Check = async (facts) => {
-  const { auth } = accessOf(facts.settings);
+  const { auth } = facts.settings;
   if (auth === "keys") return [...judgeTransport(facts), ...keys(facts)];
   if (auth === "jwt") return [...judgeTransport(facts), ...(await tokens(facts))];
   return [open(facts)];
@@ -29,7 +28,7 @@ function open({ settings: { host } }: Facts): Finding {
 }
 
 function judgeTransport({ settings }: Facts): readonly Finding[] {
-  const { tlsCert } = accessOf(settings);
+  const { tlsCert } = settings;
   if (isLoopback(settings.host) || tlsCert !== null) return [];
   const says = `keys and tokens reach ${settings.host} unencrypted`;
   return [doubtful("access", says, "set --tls-cert and --tls-key, or let a proxy in front speak TLS")];
@@ -64,7 +63,7 @@ export function judgeKeys(all: readonly KeyRecord[], nowMs: number): readonly Fi
 }
 
 async function tokens({ settings }: Facts): Promise<readonly Finding[]> {
-  const { jwtSecret, jwksUrl, jwtIssuer, jwtAudience } = accessOf(settings);
+  const { jwtSecret, jwksUrl, jwtIssuer, jwtAudience } = settings;
   const unset = Object.entries({ "--jwt-issuer": jwtIssuer, "--jwt-audience": jwtAudience })
     .filter(([, value]) => value === null || value === "")
     .map(([flag]) => wrong("tokens", `${flag} is not set`, `set it: tokens made for others must be refused`));

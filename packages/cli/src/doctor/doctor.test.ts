@@ -7,9 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { defaultSettings } from "@runwire/server";
+import { createKey, defaultSettings } from "@runwire/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { paintFor } from "../terminal.js";
+import { selfSigned } from "../testing/certificate.js";
 import { examine, write } from "./doctor.js";
 import { doubtful, type Finding, right, wrong } from "./finding.js";
 
@@ -46,8 +47,11 @@ function doctor(args: readonly string[], env: NodeJS.ProcessEnv = {}): Told {
   return { status, ok, findings, about: (word) => findings.filter(({ about }) => about === word) };
 }
 
-async function serve(data: string): Promise<{ readonly port: string; stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [bin, "serve", "--port", "0", "--data", data], {
+async function serve(
+  data: string,
+  flags: readonly string[] = [],
+): Promise<{ readonly port: string; stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [bin, "serve", "--port", "0", "--data", data, ...flags], {
     cwd: folder,
     stdio: ["ignore", "pipe", "inherit"],
     env: { PATH: process.env.PATH },
@@ -89,6 +93,7 @@ describe("runwire doctor", () => {
       right("server", `answers at http://127.0.0.1:${port}, ready, durability fsync`),
     ]);
     expect(here.about("database")[0]).toMatchObject({ result: "right" });
+    expect(here.about("data folder")).toMatchObject([{ result: "right" }]);
     expect(here.status).toBe(0);
 
     const elsewhere = doctor(["--data", "mine", "--port", await freePort()]).about("server");
@@ -101,6 +106,38 @@ describe("runwire doctor", () => {
     const after = doctor(["--data", "mine", "--port", port]);
     expect(after.about("server")).toEqual([right("server", "none runs on the data folder")]);
     expect(after.about("port")).toMatchObject([{ result: "right" }]);
+  });
+
+  it("sees a server with keys and TLS through the same flags", async () => {
+    const dayMs = 86_400_000;
+    const { certificate, key } = selfSigned(new Date(Date.now() - dayMs), new Date(Date.now() + 90 * dayMs));
+    writeFileSync(join(folder, "cert.pem"), certificate);
+    writeFileSync(join(folder, "key.pem"), key, { mode: 0o600 });
+    const flags = ["--auth", "keys", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    const { port } = await serve("mine", flags);
+    const before = doctor(["--data", "mine", "--port", port, ...flags]);
+    expect(before.about("server")).toMatchObject([
+      { result: "right", says: `answers at https://127.0.0.1:${port}, ready, durability fsync` },
+    ]);
+    expect(before.about("keys")).toMatchObject([
+      { result: "wrong", says: "no key is good: nobody can come in" },
+    ]);
+    createKey(
+      join(folder, "mine", "keys.json"),
+      { tenant: "acme", scopes: ["read"], name: "", lifeMs: undefined },
+      Date.now(),
+    );
+    const after = doctor(["--data", "mine", "--port", port, ...flags]);
+    expect(after.findings.filter(({ result }) => result === "wrong")).toEqual([]);
+    expect(after.about("tls")).toMatchObject([{ result: "right" }]);
+  });
+
+  it("says of settings that contradict each other what each check would", () => {
+    const { status, about } = doctor(["--host", "0.0.0.0", "--port", "0", "--tls-cert", "cert.pem"]);
+    expect(status).toBe(1);
+    expect(about("settings")).toMatchObject([{ result: "right" }]);
+    expect(about("access")).toMatchObject([{ result: "wrong" }]);
+    expect(about("tls")).toMatchObject([{ result: "wrong" }]);
   });
 
   it("says who else has the port", async () => {

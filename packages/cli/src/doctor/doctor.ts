@@ -2,6 +2,7 @@
 
 import { systemClock } from "@runwire/server";
 import type { Command } from "commander";
+import { addSettingOptions } from "../setting-options.js";
 import { type Paint, paintFor, printable } from "../terminal.js";
 import { access } from "./access.js";
 import { database } from "./database.js";
@@ -30,12 +31,9 @@ const marks = {
 } as const;
 
 export function addDoctor(program: Command): void {
-  program
-    .command("doctor")
-    .description("check the installation, and say what to mend")
-    .option("--data <folder>", "the server's data folder (RUNWIRE_DATA, default .runwire)")
-    .option("--host <address>", "the server's address, where it is given as a flag")
-    .option("--port <number>", "the server's port, where it is given as a flag")
+  const doctor = program.command("doctor").description("check the installation, and say what to mend");
+  addSettingOptions(doctor);
+  doctor
     .option("--json", "as JSON")
     .addHelpText(
       "after",

@@ -5,7 +5,6 @@ import { get as getHttps } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { isLocked } from "@runwire/server";
-import { accessOf } from "./access-settings.js";
 import { type Check, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
 
 const answerMs = 3000;
@@ -67,7 +66,7 @@ export function judgeServer(seen: {
 
 function addressOf({ settings }: Facts): string {
   const { host, port } = settings;
-  const scheme = accessOf(settings).tlsCert === null ? "http" : "https";
+  const scheme = settings.tlsCert === null ? "http" : "https";
   // Who listens everywhere answers on loopback too.
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `${scheme}://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;

@@ -1,7 +1,7 @@
 // The settings as a server would read them, but with every mistake told and not only the first.
 
 import { defaultSettings, type Settings } from "@runwire/server";
-import { readSettings } from "../settings.js";
+import { readEach } from "../settings.js";
 import { type Finding, right, why, wrong } from "./finding.js";
 
 interface Flags {
@@ -19,7 +19,7 @@ export function settingsWithFindings(
   };
   const given = Object.entries(flags).filter(([flag, value]) => {
     try {
-      readSettings({ [flag]: value }, {});
+      readEach({ [flag]: value }, {});
       return true;
     } catch (error) {
       // The file's mistakes come up again and again here; they are told below.
@@ -30,7 +30,7 @@ export function settingsWithFindings(
   });
   const variables = Object.entries(env).filter(([name, value]) => {
     try {
-      readSettings({}, { [name]: value });
+      readEach({}, { [name]: value });
       return true;
     } catch (error) {
       if (!why(error).startsWith(name)) return true;
@@ -41,7 +41,7 @@ export function settingsWithFindings(
   const goodFlags = Object.fromEntries(given);
   const goodVariables = Object.fromEntries(variables);
   try {
-    const settings = readSettings(goodFlags, goodVariables);
+    const settings = readEach(goodFlags, goodVariables);
     return { settings, findings: findings.length > 0 ? findings : [right("settings", "all are possible")] };
   } catch (error) {
     tell(error);

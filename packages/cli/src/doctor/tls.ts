@@ -2,14 +2,13 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { accessOf } from "./access-settings.js";
 import { type Check, daysUntil, doubtful, type Finding, right, why, wrong } from "./finding.js";
 
 const endsSoonMs = 21 * 86_400_000;
 const anyone = 0o007;
 
 export const tls: Check = ({ settings, nowMs }) => {
-  const { tlsCert, tlsKey } = accessOf(settings);
+  const { tlsCert, tlsKey } = settings;
   if (tlsCert === null && tlsKey === null) return [];
   if (tlsCert === null || tlsKey === null) {
     const [has, lacks] = tlsCert === null ? ["--tls-key", "--tls-cert"] : ["--tls-cert", "--tls-key"];

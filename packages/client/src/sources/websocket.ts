@@ -127,6 +127,8 @@ function endingOfClose(code: number, reason: string, heard: boolean): Ending {
   // further connection that brings nothing makes sure of it.
   if (code === 1000) return { close: heard ? "leaving" : "finished" };
   if (code === 1012) return { close: "leaving" };
+  // The credential has ended in mid-stream; the next connection asks for a ticket anew.
+  if (code === errorTable["KAI-AUTH-TOKEN-0003"].close) return { close: "leaving" };
   if (code >= 4400 && code < 4500 && code !== 4429) throw errorOfClose(code, reason);
   return { close: "broken", cause: new Error(`socket closed with ${code} ${reason}`) };
 }

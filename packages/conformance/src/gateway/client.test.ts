@@ -1,11 +1,12 @@
 // The SDK against a real server, through a network that breaks: what it follows is the log, and what it
 // produces is stored once.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   follow,
+  gateway as gatewayAt,
   ndjsonSource,
   openProducer,
   type RunStreamOptions,
@@ -14,7 +15,7 @@ import {
   webSocketSource,
 } from "@runwire/client";
 import type { Draft, Event } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
+import { createKey, type Gateway, revokeKey, startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type FaultProxy, faultProxy } from "../fault-proxy.js";
@@ -108,5 +109,75 @@ describe("the SDK", () => {
     expect(stored.map((e) => (e.payload as { text: string }).text)).toEqual(words);
     expect(proxy.counters.cuts).toBeGreaterThan(0);
     await proxy.close();
+  });
+});
+
+describe("a reader whose key is replaced", () => {
+  it.each(["sse", "ndjson", "websocket"] as const)(
+    "goes on with the new one on %s, and misses nothing",
+    async (wire) => {
+      const dataFolder = join(folder, `keys-${wire}`);
+      mkdirSync(dataFolder);
+      const keys = join(dataFolder, "keys.json");
+      const newKey = () =>
+        createKey(
+          keys,
+          { tenant: "acme", scopes: ["read", "write"], name: "", lifeMs: undefined },
+          Date.now(),
+        );
+      const writer = newKey();
+      let reading = newKey();
+      const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
+      const locked = await startGateway({ port: 0, dataFolder, durability: "os", auth: "keys" });
+      try {
+        const write = gatewayAt({ base: locked.url, headers: bearer(writer.key) });
+        const { run_id } = await write.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+        const endpoint = { base: locked.url, headers: () => bearer(reading.key) };
+        const ticket = async () => (await gatewayAt(endpoint).streamTicket({ run_id })).ticket;
+        const source = {
+          sse: () => sseSource({ ...endpoint, run_id }),
+          ndjson: () => ndjsonSource({ ...endpoint, run_id }),
+          websocket: () => webSocketSource({ ...endpoint, run_id, ticket, WebSocket: WebSocket as never }),
+        }[wire]();
+        const seen: string[] = [];
+        for await (const { kind, ...of } of follow(source)) {
+          expect(kind).toBe("event");
+          const { event } = of as { event: Event };
+          seen.push(event.id);
+          if (seen.length === 2) {
+            const old = reading;
+            reading = newKey();
+            await write.append(run_id, [text("between")]);
+            revokeKey(keys, old.record.id, Date.now());
+          }
+          if (event.type === "text.delta") await write.append(run_id, [lifecycle("done")]);
+        }
+        const { events } = await write.events(run_id);
+        expect(seen).toEqual(events.map(({ id }) => id));
+        expect(events.length).toBeGreaterThan(3);
+      } finally {
+        await locked.close();
+      }
+    },
+  );
+
+  it("is told that its key has ended where there is no new one", async () => {
+    const dataFolder = join(folder, "keys-ended");
+    mkdirSync(dataFolder);
+    const keys = join(dataFolder, "keys.json");
+    const wish = { tenant: "acme", scopes: ["read", "write"] as const, name: "", lifeMs: undefined };
+    const { key, record } = createKey(keys, wish, Date.now());
+    const locked = await startGateway({ port: 0, dataFolder, durability: "os", auth: "keys" });
+    try {
+      const endpoint = { base: locked.url, headers: { Authorization: `Bearer ${key}` } };
+      const { run_id } = await gatewayAt(endpoint).createRun({ prompt: "go", producer: "external" });
+      const readAll = async () => {
+        for await (const _ of follow(sseSource({ ...endpoint, run_id })))
+          revokeKey(keys, record.id, Date.now());
+      };
+      await expect(readAll()).rejects.toMatchObject({ code: "KAI-AUTH-TOKEN-0003" });
+    } finally {
+      await locked.close();
+    }
   });
 });

@@ -61,7 +61,7 @@ async function lineAbout(request_id: string | null | undefined): Promise<Facts> 
 const fresh = /^req_[0-9A-Z]{26}$/;
 
 describe("an answer", () => {
-  it("carries the id of its request, whatever the answer is", async () => {
+  it("carries the id of its request, whatever the answer is [RW-ERR-5]", async () => {
     const run_id = await createRun(url);
     const idOf = (headers: Headers | Reading["headers"]): unknown =>
       headers instanceof Headers ? headers.get("runwire-request-id") : headers["runwire-request-id"];
@@ -95,7 +95,7 @@ describe("an answer", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("carries the id that was given, where it is one", async () => {
+  it("carries the id that was given, where it is one [RW-ERR-5]", async () => {
     for (const given of ["a", "Trace-1_2.3", "x".repeat(64)]) {
       const { headers } = await call(url, "GET", "/livez", undefined, { "X-Request-Id": given });
       expect(headers.get("runwire-request-id")).toBe(given);
@@ -110,7 +110,7 @@ describe("an answer", () => {
     );
   });
 
-  it("that is a 500 ends with the id under which the log has the rest", async () => {
+  it("that is a 500 ends with the id under which the log has the rest [RW-ERR-5]", async () => {
     const data = join(folder, "broken");
     const broken = await startServer(runwire, data, ["--durability", "os"]);
     try {
@@ -186,7 +186,7 @@ describe("the log", () => {
     );
   });
 
-  it("and errors and metrics never have what was planted in a request", async () => {
+  it("and errors and metrics never have what was planted in a request [RW-ERR-4]", async () => {
     let planted = 0;
     const plant = (): string => {
       planted += 1;
@@ -262,14 +262,20 @@ describe("the log", () => {
     );
     // Streams, on every wire, and what is said on one.
     for (const wire of wireNames) {
-      const reading = await openReading(wire, url, streamPath({ run_id: other }), secretive());
+      const reading = await openReading(wire, url, streamPath({ run_id: other }), {
+        "Last-Event-ID": plant(),
+        "User-Agent": plant(),
+      });
       await reading.until(({ events }) => events.length > 0);
       reading.stop();
+      told.push(
+        (await readAll(wire, url, `${streamPath({ run_id: other })}&ticket=${plant()}`, secretive())).text,
+      );
       told.push((await readAll(wire, url, `${streamPath({ run_id: "run_nobody" })}&ticket=${plant()}`)).text);
       told.push((await readAll(wire, url, `${streamPath({ run_id: other })}&ticket=${plant()}`)).text);
       told.push((await readAll(wire, url, streamPath({ run_id: other, detail: plant() }))).text);
     }
-    const several = await openReading("websocket", url, "/v1/agent/stream", secretive());
+    const several = await openReading("websocket", url, "/v1/agent/stream");
     several.send(`{"type":"subscribe", ${plant()}`);
     several.send({ type: plant(), run_id: other });
     await several.until(({ heard }) => heard.length === 2);

@@ -163,6 +163,19 @@ describe("a token", () => {
     ).rejects.toThrow(refused);
   });
 
+  it("that ends after all dates ends with the last of them", async () => {
+    for (const exp of ["1e20", "1e999", String(Number.MAX_SAFE_INTEGER)]) {
+      const payload = JSON.stringify({ ...claims, exp: 0 }).replace('"exp":0', `"exp":${exp}`);
+      const { endsMs } = await sharing().check(shared(payload));
+      expect(new Date(endsMs).toISOString()).toBe("+275760-09-13T00:00:00.000Z");
+    }
+  });
+
+  it("is all that lets in: what keys or an open server let in before is over", () => {
+    for (const credential of ["open", "key:aaaaaaaaaaaa", ""])
+      expect(sharing().isRevoked(credential)).toBe(true);
+  });
+
   it("may take its tenant from another claim, but from nothing it inherits", async () => {
     const name = "https://runwire.example/tenant";
     const credentials = trusting({ tenantClaim: name });

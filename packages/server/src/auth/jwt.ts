@@ -27,6 +27,8 @@ const secretBytesMin = 32;
 const toleranceS = 5;
 const cachedMax = 10_000;
 const cachedMs = 5 * 60 * 1000;
+/** Issuers may write any number, but not every one is a date. */
+const lastDateMs = 8.64e15;
 
 const secretAlgorithms = ["HS256"];
 
@@ -54,7 +56,7 @@ export function jwtCredentials(options: JwtOptions): Credentials {
       tenant,
       scopes: scopesOf(payload),
       credential: `jwt:${hash.slice(0, 16)}`,
-      endsMs: (Number(payload.exp) + toleranceS) * 1000,
+      endsMs: Math.min((Number(payload.exp) + toleranceS) * 1000, lastDateMs),
     };
   }
 
@@ -73,8 +75,9 @@ export function jwtCredentials(options: JwtOptions): Credentials {
       cache.set(hash, { caller, untilMs: Math.min(caller.endsMs, clock.now() + cachedMs) });
       return caller;
     },
-    // Nobody tells us: a token is good until it ends, so issuers should give short ones.
-    isRevoked: () => false,
+    // Nobody tells us of a token: it is good until it ends, so issuers should give short ones. But what other
+    // credentials let in, before the server was told to trust tokens, is over.
+    isRevoked: (credential) => !credential.startsWith("jwt:"),
     close: () => cache.clear(),
   };
 }

@@ -1,9 +1,9 @@
-// A record as a row of `hot`, and back. A row carries a checksum: what the disk gives back is what it got, or the
-// server does not start with it.
+// A record as a row of `hot`, and back. The writer thread adds a checksum: what the disk gives back is what it got, or
+// the server does not start with it.
 
-import { crc32 } from "node:zlib";
 import { type EventType, RunwireError } from "@runwire/protocol";
 import type { Place, ProducerMark, Record } from "../../log/record.js";
+import { hotChecksum } from "./hot-checksum.js";
 import type { Write } from "./schema.js";
 
 export interface HotRow {
@@ -29,14 +29,14 @@ export function addHot(row: number, record: Record): Write {
   const places = `[${list}]`;
   const mark =
     producer === null ? null : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
-  const crc = checksum(row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark);
-  return ["addHot", row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark, crc];
+  return ["addHot", row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark];
 }
 
 /** Throws where the disk gave back other bytes than it got. */
 export function fromHot(hot: HotRow): Record {
   const { row, id, ts, type, tenant, by_run, payload, scope, covers, crc } = hot;
-  if (checksum(row, id, ts, type, tenant, by_run, payload, scope, hot.places, covers, hot.producer) !== crc) {
+  const columns = [row, id, ts, type, tenant, by_run, payload, scope, hot.places, covers, hot.producer];
+  if (hotChecksum(columns) !== crc) {
     throw new RunwireError("KAI-SERVER-STORE-0003", `hot row ${row} (its checksum differs)`);
   }
   const places = (JSON.parse(hot.places) as [string, number, number, number, number][]).map(
@@ -67,23 +67,4 @@ function markOf(text: string | null): ProducerMark | null {
   if (text === null) return null;
   const [log, id, epoch, seq] = JSON.parse(text) as [string, string, number, number];
   return { log, id, epoch, seq };
-}
-
-/** Of every column, as one text: a call costs more than its bytes do. */
-function checksum(
-  row: number,
-  id: string,
-  ts: string,
-  type: string,
-  tenant: string,
-  by: string,
-  payload: string,
-  scope: string | null,
-  places: string,
-  covers: number | null,
-  producer: string | null,
-): number {
-  return crc32(
-    `${row} ${id} ${ts} ${type} ${tenant} ${by} ${places} ${covers} ${producer}\n${scope}\n${payload}`,
-  );
 }

@@ -18,9 +18,10 @@ import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
 import { lockFile } from "./lock.js";
-import { type Durability, openDatabase, openReader } from "./open.js";
+import { type Durability, openReader } from "./open.js";
+import { metaValue, prepareFile } from "./prepare.js";
 import { recover } from "./recover.js";
-import { formatVersion, schema, type Write } from "./schema.js";
+import type { Write } from "./schema.js";
 import { segmentReader } from "./segment-reader.js";
 import { watch } from "./watch.js";
 import { writerThread } from "./writer.js";
@@ -46,7 +47,7 @@ export function sqliteStore(options: SqliteOptions): Store {
   const unlock = lockFile(path);
   let reader: DatabaseSyncInstance | undefined;
   try {
-    prepareFile(options);
+    prepareFile(path, options.durability, options.clock);
     reader = openReader(path);
     return openStore(options, reader, unlock);
   } catch (error) {
@@ -244,45 +245,8 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   };
 }
 
-/** Makes the file what this server reads, and sees that it can be written: a server that could not is not ready. */
-function prepareFile({ path, durability, clock }: SqliteOptions): void {
-  let db: DatabaseSyncInstance | undefined;
-  try {
-    db = openDatabase(path, durability);
-    const tables = db.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
-    if (tables.count === 0) {
-      db.exec(
-        `BEGIN; ${schema}; INSERT INTO meta(name, value) VALUES ('format', '${formatVersion}'); COMMIT`,
-      );
-    }
-    const found = db.prepare("SELECT value FROM meta WHERE name = 'format'").get() as
-      | { value: string }
-      | undefined;
-    if (found?.value !== String(formatVersion)) {
-      throw new Error(
-        `it has format ${found?.value ?? "unknown"}, and this server reads format ${formatVersion}`,
-      );
-    }
-    db.prepare("INSERT OR REPLACE INTO meta(name, value) VALUES ('opened', ?)").run(
-      new Date(clock.now()).toISOString(),
-    );
-  } catch (cause) {
-    const { message } = cause as Error;
-    throw new Error(`${path} cannot be used: ${message}; choose another data folder, or restore this one`, {
-      cause,
-    });
-  } finally {
-    db?.close();
-  }
-}
-
 function bytesOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-function metaValue(reader: DatabaseSyncInstance, name: string): string | undefined {
-  const row = reader.prepare("SELECT value FROM meta WHERE name = ?").get(name);
-  return (row as { value: string } | undefined)?.value;
 }
 
 function cut(

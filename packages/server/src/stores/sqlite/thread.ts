@@ -3,6 +3,7 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import type { StatementSyncInstance } from "@photostructure/sqlite";
+import { hotChecksum } from "./hot-checksum.js";
 import { openDatabase } from "./open.js";
 import { type Write, writes } from "./schema.js";
 
@@ -34,7 +35,11 @@ function statement(name: keyof typeof writes): StatementSyncInstance {
 
 function commit(list: readonly Write[]): void {
   db.exec("BEGIN IMMEDIATE");
-  for (const [name, ...values] of list) statement(name).run(...values);
+  for (const [name, ...values] of list) {
+    // Made here and not on the main thread, which has more to do.
+    if (name === "addHot") values.push(hotChecksum(values));
+    statement(name).run(...values);
+  }
   db.exec("COMMIT");
 }
 
