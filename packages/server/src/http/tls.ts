@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import type { Settings } from "../settings.js";
 
 export interface Tls {
@@ -18,5 +19,11 @@ export function readTls({ tlsCert, tlsKey }: Settings): Tls | null {
       });
     }
   }) as [Buffer, Buffer];
+  try {
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new Error(`${tlsCert} and ${tlsKey} cannot be used for TLS (${why})`, { cause });
+  }
   return { cert, key };
 }
