@@ -7,9 +7,10 @@ import { dirname, join, relative, sep } from "node:path";
 const rooms = {
   protocol: { imports: [], tests: [], node: [] },
   server: { imports: ["protocol"], tests: [], node: ["src"] },
+  engine: { imports: ["protocol", "server"], tests: [], node: ["src"] },
   client: { imports: ["protocol"], tests: [], node: ["src/node"] },
   conformance: { imports: ["protocol", "client"], tests: ["server"], node: ["src"] },
-  cli: { imports: ["protocol", "server", "client", "conformance"], tests: [], node: ["src"] },
+  cli: { imports: ["protocol", "server", "engine", "client", "conformance"], tests: [], node: ["src"] },
 };
 
 const impure =

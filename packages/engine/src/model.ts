@@ -1,0 +1,93 @@
+// What a model is to the agent: it is handed a conversation, and answers in parts. Providers and the demo are behind
+// this page; nothing else of the engine knows which one it speaks to.
+
+export interface Model {
+  /** As the provider calls it. */
+  readonly name: string;
+  readonly provider: string;
+  /** Whether it goes on from the beginning of an answer that it is handed as its own. */
+  readonly takesPrefill: boolean;
+  /** One answer. Throws a ModelFailure; ends after `finished`. Stops at once when the signal aborts. */
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelPart>;
+}
+
+export interface ModelRequest {
+  readonly system: string;
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly ToolSpec[];
+  /** What it has said of this answer already, before it was cut off; "" for a new one. */
+  readonly partial: string;
+}
+
+export type ChatMessage =
+  | { readonly role: "user"; readonly content: string }
+  | { readonly role: "assistant"; readonly content: string; readonly calls: readonly Call[] }
+  | {
+      readonly role: "tool";
+      readonly call_id: string;
+      readonly tool: string;
+      readonly ok: boolean;
+      /** What the tool gave, or the error it ended with. */
+      readonly output: unknown;
+    };
+
+export interface Call {
+  readonly call_id: string;
+  readonly tool: string;
+  readonly input: unknown;
+}
+
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema. */
+  readonly input_schema: { readonly [member: string]: unknown };
+}
+
+export type ModelPart =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "reasoning"; readonly text: string }
+  /** Arguments of a call as they are written. */
+  | { readonly kind: "args"; readonly call_id: string; readonly tool: string; readonly text: string }
+  | ({ readonly kind: "call" } & Call)
+  | {
+      readonly kind: "finished";
+      readonly reason: "stop" | "calls" | "length" | "filtered" | "other";
+      readonly usage: ModelUsage;
+      /** The provider's own ids. */
+      readonly refs: { readonly [name: string]: string };
+    };
+
+export interface ModelUsage {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly cached_tokens: number;
+}
+
+export type FailureKind =
+  /** Too many requests; the same may succeed later. */
+  | "rate-limit"
+  /** The provider is overloaded, or answers 5xx. */
+  | "overloaded"
+  /** No first part, or no end, within its time. */
+  | "timeout"
+  /** The answer broke off, or could not be read. */
+  | "broken"
+  /** The key is wrong or missing. */
+  | "unauthorized"
+  /** The provider refuses this request, and will again. */
+  | "refused";
+
+export class ModelFailure extends Error {
+  constructor(
+    readonly kind: FailureKind,
+    message: string,
+    /** When the provider says to come back; 0 where it does not. */
+    readonly retryMs = 0,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "ModelFailure";
+  }
+}

@@ -1,0 +1,36 @@
+// What a tool is to the agent.
+
+import type { ToolSpec } from "./model.js";
+
+export interface Tool extends ToolSpec {
+  /** A read-only tool may be run again after a crash; another one never is, and may need somebody's approval. */
+  readonly effect: "read-only" | "destructive";
+  /** `<slug>@<version>` of the skill that brought it. */
+  readonly skill_id?: string;
+  /** Gives its output, a JSON value. Throws a ToolFailure, or anything, where it fails; stops when the signal aborts. */
+  run(input: unknown, context: ToolContext): Promise<unknown>;
+}
+
+export interface ToolContext {
+  readonly tenant: string;
+  readonly run_id: string;
+  readonly call_id: string;
+  readonly signal: AbortSignal;
+  /** The run's own folder. No tool reads or writes files outside of it. */
+  readonly workspace: string;
+  /** Shows text to whoever watches, while the tool runs. */
+  say(text: string): void;
+}
+
+/** A failure that the model should be told of. */
+export class ToolFailure extends Error {
+  constructor(
+    /** What kind, for the model and for `tool.end`: `not-found`, `refused`, `invalid-input` … */
+    readonly kind: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "ToolFailure";
+  }
+}
