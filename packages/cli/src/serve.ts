@@ -1,4 +1,5 @@
-import { startGateway } from "@runwire/server";
+import { startGateway, systemClock } from "@runwire/server";
+import { builtInAgent } from "./agent.js";
 import type { Command } from "commander";
 import { addSettingOptions } from "./setting-options.js";
 import { readSettings } from "./settings.js";
@@ -8,7 +9,7 @@ export function addServe(program: Command): void {
   addSettingOptions(serve);
   serve.action(async (flags: { readonly [flag: string]: unknown }) => {
     const settings = readSettings(flags, process.env);
-    const gateway = await startGateway(settings);
+    const gateway = await startGateway(settings, systemClock, builtInAgent());
     const { dataFolder, durability } = settings;
     process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
     let leaving = false;

@@ -151,6 +151,7 @@ export const arbitraryPayloads: { readonly [T in NamedType]: fc.Arbitrary<Payloa
   ),
   "clarify.resolved": members({ clarify_id: arbitraryId, answer: arbitraryJson }, "clarify_id"),
   "steer.accepted": members({ text: arbitraryText }, "text"),
+  "steer.delivered": members({ text: arbitraryText }, "text"),
   "steer.leftover": members({ text: arbitraryText }, "text"),
   "control.requested": members({ action: arbitraryText }, "action"),
 

@@ -34,6 +34,7 @@ const newRun: NewRun = {
   metadata: {},
   lease_ms: 24 * 60 * 60 * 1000,
   asked: {},
+  external: true,
 };
 
 const [serverPath = "", folder = "", appends = "1", hang] = process.argv.slice(2);

@@ -28,6 +28,7 @@ const newRun: NewRun = {
   metadata: {},
   lease_ms: 24 * 60 * 60 * 1000,
   asked: {},
+  external: true,
 };
 
 const [serverPath = "", folder = "", producers = "1", batches = "1", hotRows = "1000"] =

@@ -36,6 +36,7 @@ const newRun = {
   metadata: {},
   lease_ms: 86_400_000,
   asked: {},
+  external: true,
 } as const;
 
 let folder = "";

@@ -1,2 +1,6 @@
+export { demoModel } from "./demo/model.js";
+export { demoTools } from "./demo/tools.js";
+export { type EngineOptions, engine } from "./engine.js";
 export * from "./model.js";
+export { spawnTool } from "./spawn.js";
 export * from "./tool.js";

@@ -76,6 +76,7 @@ export interface Payloads {
   "clarify.requested": Facts & { clarify_id: string; question: string; expires_at?: string | null };
   "clarify.resolved": Facts & { clarify_id: string; answer?: unknown };
   "steer.accepted": Facts & { text: string };
+  "steer.delivered": Facts & { text: string };
   "steer.leftover": Facts & { text: string };
   "control.requested": Facts & { action: string };
 
@@ -257,6 +258,7 @@ export const eventTypes: { readonly [T in NamedType]: TypeRow } = {
   },
   "clarify.resolved": { flow: "control", members: { clarify_id: "id" } },
   "steer.accepted": { flow: "control", members: { text: "string" } },
+  "steer.delivered": { flow: "control", members: { text: "string" } },
   "steer.leftover": { flow: "control", members: { text: "string" } },
   "control.requested": { flow: "control", members: { action: "string" } },
 

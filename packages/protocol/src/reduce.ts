@@ -108,6 +108,8 @@ function own(t: Transcript, event: Event): Transcript {
     }
     case "steer.accepted":
       return { ...t, steers: [...t.steers, { text: e.payload.text, status: "accepted" }] };
+    case "steer.delivered":
+      return { ...t, steers: [...t.steers, { text: e.payload.text, status: "delivered" }] };
     case "steer.leftover":
       return { ...t, steers: [...t.steers, { text: e.payload.text, status: "leftover" }] };
     case "usage":

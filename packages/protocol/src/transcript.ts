@@ -87,7 +87,7 @@ export interface Child {
 
 export interface Steer {
   readonly text: string;
-  readonly status: "accepted" | "leftover";
+  readonly status: "accepted" | "delivered" | "leftover";
 }
 
 /** Sums of every number that `usage` events carry, by member name. */

@@ -2,6 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { follower, type MakeAgent } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
@@ -63,10 +64,11 @@ function makeFolder(path: string): void {
   }
 }
 
-/** `clock` is for tests that hold time. */
+/** `clock` is for tests that hold time; `makeAgent` brings the built-in agent. */
 export async function startGateway(
   given: Partial<Settings> = {},
   clock: Clock = systemClock,
+  makeAgent?: MakeAgent,
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
@@ -85,17 +87,22 @@ export async function startGateway(
   const entrance = gate({ credentials, grants: store.grants, clock });
   const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
   store.onUnreferred(blobs.drop);
+  const writer = ingest(store, folded, {
+    blobs,
+    liveRunsMax: settings.liveRunsPerTenantMax,
+    ...(settings.redact.length === 0 ? {} : { redact: redactor(settings.redact) }),
+  });
+  const head = store.head;
+  const follow = follower(store, bus);
+  const agent = makeAgent?.({ clock, writer, head, follow, dataFolder, report });
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
     hub: hub(store, bus),
     blobs,
-    ingest: ingest(store, folded, {
-      blobs,
-      liveRunsMax: settings.liveRunsPerTenantMax,
-      ...(settings.redact.length === 0 ? {} : { redact: redactor(settings.redact) }),
-    }),
+    ingest: writer,
+    agent,
     connections: connections(clock, entrance.isOver),
     retention: retention(store, clock, report, retentionOf(settings)),
     quotas: quotas(quotasOf(settings), clock),
@@ -129,6 +136,8 @@ export async function startGateway(
     throw error;
   });
 
+  for (const run of await store.liveRuns()) if (!run.external) agent?.take(run);
+
   let sweeping: Promise<void> = Promise.resolve();
   const sweeper = setInterval(() => {
     sweeping = sweeping
@@ -148,6 +157,7 @@ export async function startGateway(
   report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
 
   async function shut(): Promise<void> {
+    await agent?.close();
     rooms.ingest.close();
     rooms.connections.close();
     credentials?.close();

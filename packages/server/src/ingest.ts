@@ -38,6 +38,8 @@ export interface NewRun {
   readonly model: string | null;
   readonly planning_gate: RunRecord["planning_gate"];
   readonly metadata: Facts;
+  /** Whether someone outside writes it. */
+  readonly external: boolean;
   readonly lease_ms: number;
   /** Further members of `turn.submitted`. */
   readonly asked: Facts;
@@ -47,6 +49,8 @@ export interface NewChild {
   readonly child_id?: string;
   readonly prompt: string;
   readonly tools_allowed?: readonly string[];
+  /** The call that spawns it, so that its parent finds it again. */
+  readonly call_id?: string;
 }
 
 export interface CreatedRun {
@@ -155,7 +159,7 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
           session_id,
           agent: run.agent,
           planning_gate: run.planning_gate,
-          external: true,
+          external: run.external,
           lease_ms: run.lease_ms,
           metadata: run.metadata,
           idempotency: idempotency ?? null,

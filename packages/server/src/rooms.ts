@@ -1,4 +1,5 @@
 import type { CountedBlobs } from "./blobs/counted.js";
+import type { Agent } from "./agent.js";
 import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";
@@ -17,6 +18,8 @@ export interface Rooms {
   readonly store: Store;
   readonly hub: Hub;
   readonly ingest: Ingest;
+  /** Undefined where everyone writes their own runs. */
+  readonly agent: Agent | undefined;
   readonly transcripts: Transcripts;
   readonly blobs: CountedBlobs;
   readonly connections: Connections;

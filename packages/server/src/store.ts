@@ -33,6 +33,8 @@ export interface Store {
   /** The position of the event with this `seq`; the head's where there is none yet. */
   posOfSeq(key: RunKey, view: View, seq: number): Promise<number>;
   listRuns(tenant: string, query: RunQuery): Promise<RunPage>;
+  /** Runs that have not ended, of all tenants. */
+  liveRuns(): Promise<readonly RunRecord[]>;
   /** Every run of a tree, root first. */
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */

@@ -176,12 +176,13 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
 }
 
 async function createRun(
-  { ingest }: Rooms,
+  { ingest, agent }: Rooms,
   { req, body, tenant }: Call<unknown, z.output<typeof newRun>>,
 ): Promise<Reply> {
   const { prompt, messages, tools, approvals } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
-  if (body.producer == null) {
+  const external = body.producer != null;
+  if (!external && agent === undefined) {
     throw wrongBody(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
@@ -193,10 +194,12 @@ async function createRun(
     session_id: body.session_id ?? null,
     planning_gate: body.planning_gate ?? "off",
     metadata: body.metadata ?? {},
+    external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
     asked: { ...(tools == null ? {} : { tools }), ...(approvals == null ? {} : { approvals }) },
   };
   const { run_id, session_id, state, ...how } = await ingest.create(tenant, run, idempotencyOf(req, body));
+  if (!external) agent?.take({ tenant, run_id });
   return {
     status: 201,
     body: { run_id, session_id, state, stream_url: `/v1/agent/runs/${run_id}/stream` },

@@ -96,6 +96,7 @@ export function asked(lease_ms: number = leaseMs): NewRun {
     metadata: {},
     lease_ms,
     asked: {},
+    external: true,
   };
 }
 

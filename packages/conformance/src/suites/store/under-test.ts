@@ -132,6 +132,7 @@ export interface NewRun {
   readonly metadata: Facts;
   readonly lease_ms: number;
   readonly asked: Facts;
+  readonly external: boolean;
 }
 
 export interface IngestUnderTest {

@@ -5,7 +5,7 @@ import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
-import type { Head } from "../../log/head.js";
+import { type Head, isEnded } from "../../log/head.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
@@ -161,6 +161,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
         if (page.length < query.limit) return { heads: found, next: null };
       }
     },
+
+    liveRuns: async () =>
+      [...heads.values()].filter((head) => !isFeedLog(head.run.run_id) && !isEnded(head)).map(({ run }) => run),
 
     async tree(key) {
       const head = headFor(key);

@@ -1,0 +1,107 @@
+// One answer of the model, from nothing or from where it was cut off. Text and reasoning are written as they come; the
+// calls only together with the end of the answer, so that after a crash there are all of them or none.
+
+import type { Draft, Facts } from "@runwire/protocol";
+import { limits } from "./limits.js";
+import type { Loop } from "./loop.js";
+import { type Call, type ModelPart, type ModelRequest, type ModelUsage, ModelFailure } from "./model.js";
+import type { Work } from "./work.js";
+
+export async function answer(loop: Loop, work: Work): Promise<void> {
+  const { log } = loop;
+  // At a tool's end, what people have said since is handed on with the results.
+  const steers = work.answer === null && work.messages.at(-1)?.role === "tool" ? work.steers : [];
+  if (steers.length > 0) {
+    await log.write(
+      ...steers.map(({ steer_id, text }): Draft => ({ type: "steer.delivered", payload: { steer_id, text } })),
+    );
+    return;
+  }
+  const said = await ask(loop, {
+    system: systemText(work),
+    messages: work.messages,
+    tools: loop.tools.map(({ name, description, input_schema }) => ({ name, description, input_schema })),
+    partial: work.answer?.text ?? "",
+  });
+  if (said === undefined) return;
+  const { calls, finished } = said;
+  const isFanOut = calls.some(({ tool }) => tool === "spawn");
+  await log.write(
+    ...calls.map((call): Draft => ({ type: "tool.call", payload: { ...call } })),
+    ...completed(loop, finished),
+    ...(isFanOut ? [boundary(work, "fan-out")] : []),
+  );
+}
+
+interface Said {
+  readonly calls: readonly Call[];
+  readonly finished: Extract<ModelPart, { kind: "finished" }>;
+}
+
+/** Undefined where somebody interrupted: what was said is in the log, and the next round looks there. */
+export async function ask(loop: Loop, request: ModelRequest): Promise<Said | undefined> {
+  const { log, model, newId } = loop;
+  const signal = loop.talking();
+  const { name, provider } = model;
+  await log.write({ type: "model.requested", payload: { model: name, provider } });
+  const calls: Call[] = [];
+  const ids = new Map<string, string>();
+  const idOf = (given: string): string => {
+    const known = ids.get(given) ?? newId("call");
+    ids.set(given, known);
+    return known;
+  };
+  try {
+    for await (const part of model.stream(request, signal)) {
+      switch (part.kind) {
+        case "text":
+          await log.write({ type: "text.delta", payload: { text: part.text } });
+          break;
+        case "reasoning":
+          await log.write({ type: "reasoning.delta", payload: { text: part.text } });
+          break;
+        case "args": {
+          const { tool, text } = part;
+          await log.write({ type: "tool.args.delta", payload: { call_id: idOf(part.call_id), tool, text } });
+          break;
+        }
+        case "call":
+          if (calls.length >= limits.callsPerAnswerMax)
+            throw new ModelFailure("refused", `more than ${limits.callsPerAnswerMax} calls in one answer`);
+          calls.push({ call_id: idOf(part.call_id), tool: part.tool, input: part.input });
+          break;
+        case "finished":
+          return { calls, finished: part };
+      }
+      if (signal.aborted) return undefined;
+    }
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
+  if (signal.aborted) return undefined;
+  throw new ModelFailure("broken", "the answer ended without saying so");
+}
+
+export function completed({ model }: Loop, { reason, usage, refs }: Said["finished"]): readonly Draft[] {
+  const finish: Facts = { model: model.name, finish_reason: reason, usage, refs };
+  return [
+    { type: "model.completed", payload: finish },
+    { type: "usage", payload: used(usage) },
+  ];
+}
+
+function used(usage: ModelUsage): Facts {
+  return { ...usage, requests: 1 };
+}
+
+export function boundary({ steps }: Work, step_kind: "plan" | "tool-roundtrip" | "fan-out" | "fan-in" | "done"): Draft {
+  return { type: "step.boundary", payload: { step_index: steps, step_kind } };
+}
+
+function systemText({ plan }: Work): string {
+  const task = "You work for a person who watches. Use tools where they help. Answer briefly.";
+  if (plan === null) return task;
+  const steps = plan.steps.map(({ title }, i) => `${i + 1}. ${title}`);
+  return `${task}\n\nThe plan:\n${steps.join("\n")}`;
+}

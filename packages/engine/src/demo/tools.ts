@@ -1,0 +1,33 @@
+import type { Tool } from "../tool.js";
+import { factOn } from "./subjects.js";
+
+export interface DemoToolOptions {
+  /** How long a search takes, so that people can watch it. */
+  readonly searchMs: number;
+}
+
+/** A search that needs no network. */
+export function demoTools({ searchMs }: DemoToolOptions): readonly Tool[] {
+  return [
+    {
+      name: "demo.search",
+      description: "Looks a subject up in what the demo knows by heart.",
+      effect: "read-only",
+      input_schema: {
+        type: "object",
+        required: ["query"],
+        additionalProperties: false,
+        properties: { query: { type: "string" } },
+      },
+      async run(input, { signal, say }) {
+        const { query } = input as { query: string };
+        say(`Searching for ${query} …`);
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, searchMs);
+          signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+        });
+        return { query, text: factOn(query) };
+      },
+    },
+  ];
+}

@@ -1,0 +1,94 @@
+// One run, from wherever it stands to its end. Each round looks at where the log has got to and does the next thing;
+// nothing is remembered between two rounds but the log. So a crash, a pause and a restart need no code of their own.
+
+import type { Draft } from "@runwire/protocol";
+import type { AgentHost, RunKey } from "@runwire/server";
+import { answer } from "./answer.js";
+import { runCalls } from "./calls.js";
+import { finish } from "./finish.js";
+import { openLog, type RunLog } from "./log.js";
+import type { Model } from "./model.js";
+import { propose } from "./plan.js";
+import type { Tool } from "./tool.js";
+import { isOver, type Work } from "./work.js";
+
+export interface LoopParts {
+  readonly host: AgentHost;
+  readonly run: RunKey;
+  readonly model: Model;
+  readonly tools: readonly Tool[];
+  readonly workspace: string;
+  /** Begins to write a child. */
+  readonly take: (child: RunKey) => void;
+  readonly newId: (prefix: "call" | "plan" | "appr" | "clar" | "msg") => string;
+}
+
+export interface Loop extends LoopParts {
+  readonly log: RunLog;
+  /** Aborts with the run, with a pause and with a redirection: for what can go on from the log. */
+  readonly talking: () => AbortSignal;
+  /** Aborts with the run and with a redirection: for tools, which a pause lets finish. */
+  readonly working: () => AbortSignal;
+}
+
+/** Resolves when the run has ended; rejects where it cannot go on. `signal` stops without ending it. */
+export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void> {
+  let talk = new AbortController();
+  let toil = new AbortController();
+  const stop = (): void => {
+    talk.abort();
+    toil.abort();
+  };
+  signal.addEventListener("abort", stop);
+  const log = await openLog(parts.host, parts.run, signal, (work) => {
+    if (work.state !== "running" && work.state !== "planning") talk.abort();
+    if (isOver(work) || work.state === "redirecting") toil.abort();
+  });
+  const loop: Loop = { ...parts, log, talking: () => talk.signal, working: () => toil.signal };
+  try {
+    while (!isOver(log.work)) {
+      signal.throwIfAborted();
+      talk = new AbortController();
+      toil = new AbortController();
+      await round(loop, log.work);
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    stop();
+  }
+}
+
+async function round(loop: Loop, work: Work): Promise<void> {
+  const { log } = loop;
+  switch (work.state) {
+    case "paused":
+    case "awaiting_approval":
+      await log.until(({ state }) => state !== work.state);
+      return;
+    case "redirecting":
+      await log.write(...cutShort(work), {
+        type: "run.lifecycle",
+        payload: { state: "running", reason: "redirected" },
+      });
+      return;
+    case "planning":
+      if (!work.planned) await propose(loop, work);
+      else await log.until(({ state }) => state !== "planning");
+      return;
+    default:
+      break;
+  }
+  if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
+  else if (work.answer === null && work.finished) await finish(loop, work);
+  else await answer(loop, work);
+}
+
+/** Calls that another direction has made pointless. */
+function cutShort({ calls }: Work): readonly Draft[] {
+  return calls
+    .filter(({ status }) => status !== "ended")
+    .map(({ call_id }): Draft => {
+      const error = { code: "KAI-RUN-TOOL-0001", message: "The run was redirected before the tool was done." };
+      return { type: "tool.end", payload: { call_id, ok: false, error } };
+    });
+}

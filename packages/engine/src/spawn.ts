@@ -1,0 +1,51 @@
+// Children: a call that is a run of its own. After a crash the call finds its child by its id in the log.
+
+import { is, isFinal } from "@runwire/protocol";
+import type { Loop } from "./loop.js";
+import { type Tool, ToolFailure } from "./tool.js";
+import { advance, type CallWork, firstWork } from "./work.js";
+
+export const spawnTool: Tool = {
+  name: "spawn",
+  description: "Give a part of the work to a helper, who works by itself and reports back.",
+  effect: "read-only",
+  input_schema: {
+    type: "object",
+    required: ["prompt"],
+    additionalProperties: false,
+    properties: {
+      prompt: { type: "string", minLength: 1 },
+      tools_allowed: { type: "array", items: { type: "string" } },
+    },
+  },
+  run() {
+    throw new ToolFailure("failed", "spawn is run by the agent itself");
+  },
+};
+
+export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSignal): Promise<unknown> {
+  const { host, run, take, log } = loop;
+  const { prompt, tools_allowed } = call.input as { prompt: string; tools_allowed?: readonly string[] };
+  const known = log.work.calls.find(({ call_id }) => call_id === call.call_id)?.child_id ?? null;
+  const child_id = known ?? (await spawned());
+  const child = { tenant: run.tenant, run_id: child_id };
+  take(child);
+  let work = firstWork;
+  for await (const events of host.follow(child, "full", 0, signal)) {
+    for (const event of events) {
+      work = advance(work, event);
+      if (event.child_id !== null || !is(event, "run.lifecycle") || !isFinal(event.payload.state)) continue;
+      const { state, reason } = event.payload;
+      if (state !== "done") throw new ToolFailure(`child-${state}`, reason ?? `the child ended as ${state}`);
+      const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
+      return { child_id, text };
+    }
+  }
+  throw new ToolFailure("aborted", "the child was not waited for");
+
+  async function spawned(): Promise<string> {
+    const given = { prompt, call_id: call.call_id, ...(tools_allowed === undefined ? {} : { tools_allowed }) };
+    const made = await host.writer.spawn(run, given);
+    return made.child_id;
+  }
+}

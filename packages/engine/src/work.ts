@@ -1,0 +1,217 @@
+// Where a run stands, for the one who writes it. It is a fold of the run's own events in the full view and of nothing
+// else: whoever takes a run over, after a crash or a pause, folds the log and knows what to do next.
+
+import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
+import type { Call, ChatMessage } from "./model.js";
+
+export interface Work {
+  readonly pos: number;
+  readonly state: RunState | null;
+  /** The payload of `turn.submitted`. */
+  readonly asked: Facts;
+  /** The conversation up to the last whole answer and its results. */
+  readonly messages: readonly ChatMessage[];
+  /** The answer that is being made; null between two. */
+  readonly answer: Answer | null;
+  /** Calls of the last whole answer, in the model's order. */
+  readonly calls: readonly CallWork[];
+  /** What people have said to the running run, not yet handed on. */
+  readonly steers: readonly { readonly steer_id: string; readonly text: string }[];
+  /** What a redirection asks for, until it is taken up. */
+  readonly redirection: string | null;
+  readonly plan: Plan | null;
+  /** Whether the model was asked for a plan, and gave it. */
+  readonly planned: boolean;
+  readonly steps: number;
+  /** Whether the last answer asked for nothing more. */
+  readonly finished: boolean;
+  /** Text of the answers since the last settled message. */
+  readonly said: string;
+  readonly settled: boolean;
+  readonly title: string | null;
+  readonly suggested: boolean;
+}
+
+export interface Answer {
+  readonly text: string;
+}
+
+export interface CallWork extends Call {
+  readonly status: "called" | "running" | "ended";
+  readonly ok: boolean;
+  readonly output: unknown;
+  readonly approval: Ask | null;
+  readonly question: Ask | null;
+  /** The child that it spawned. */
+  readonly child_id: string | null;
+}
+
+/** A request to people that belongs to a call. */
+export interface Ask {
+  readonly id: string;
+  readonly resolved: Facts | null;
+}
+
+export const firstWork: Work = {
+  pos: 0,
+  state: null,
+  asked: {},
+  messages: [],
+  answer: null,
+  calls: [],
+  steers: [],
+  redirection: null,
+  plan: null,
+  planned: false,
+  steps: 0,
+  finished: false,
+  said: "",
+  settled: false,
+  title: null,
+  suggested: false,
+};
+
+export function isOver({ state }: Work): boolean {
+  return state !== null && isFinal(state);
+}
+
+export function advance(work: Work, event: Event): Work {
+  const moved = { ...work, pos: event.pos };
+  // Children are looked after by themselves.
+  if (event.child_id !== null) return moved;
+  const e = event as AnyEvent;
+  switch (e.type) {
+    case "run.lifecycle": {
+      const { state } = e.payload;
+      const taken = state === "running" && work.redirection !== null;
+      return { ...(taken ? redirected(moved, work.redirection) : moved), state };
+    }
+    case "turn.submitted":
+      return { ...moved, asked: e.payload, messages: asMessages(e.payload.messages) };
+    case "control.requested": {
+      const { action, instruction, steps } = e.payload;
+      if (action === "redirect") return { ...moved, redirection: String(instruction) };
+      if (action === "approve_plan" && Array.isArray(steps) && work.plan !== null)
+        return { ...moved, plan: { ...work.plan, steps: steps as Plan["steps"] } };
+      return moved;
+    }
+    case "model.requested":
+      return { ...moved, answer: { text: work.answer?.text ?? "" } };
+    case "text.delta":
+      if (e.payload.call_id != null || work.answer === null) return moved;
+      return { ...moved, answer: { text: work.answer.text + e.payload.text }, said: work.said + e.payload.text };
+    case "tool.call": {
+      const { call_id, tool, input } = e.payload;
+      return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input }] };
+    }
+    case "model.completed":
+      return answered(moved);
+    case "tool.start":
+      return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
+    case "tool.end": {
+      const { call_id, ok, output, error } = e.payload;
+      return resultsIn(withCall(moved, call_id, { status: "ended", ok, output: ok ? (output ?? null) : error }));
+    }
+    case "child.spawn": {
+      const { call_id, child_id } = e.payload;
+      return typeof call_id === "string" ? withCall(moved, call_id, { child_id }) : moved;
+    }
+    case "approval.requested": {
+      const { approval_id, call_id } = e.payload;
+      return withCall(moved, call_id ?? "", { approval: { id: approval_id, resolved: null } });
+    }
+    case "approval.resolved":
+      return withAnswer(moved, "approval", e.payload.approval_id, e.payload);
+    case "clarify.requested": {
+      const { clarify_id, call_id } = e.payload;
+      return withCall(moved, String(call_id), { question: { id: clarify_id, resolved: null } });
+    }
+    case "clarify.resolved":
+      return withAnswer(moved, "question", e.payload.clarify_id, e.payload);
+    case "steer.accepted": {
+      const { steer_id, text } = e.payload;
+      return { ...moved, steers: [...work.steers, { steer_id: String(steer_id), text }] };
+    }
+    case "steer.delivered":
+      return delivered(moved, e.payload.steer_id, e.payload.text);
+    case "plan.proposal":
+      return { ...moved, plan: e.payload.plan, planned: true };
+    case "step.boundary":
+      return { ...moved, steps: work.steps + 1 };
+    case "message.settled":
+      return { ...moved, settled: true, said: "" };
+    case "title":
+      return { ...moved, title: e.payload.title };
+    case "suggestions":
+      return { ...moved, suggested: true };
+    default:
+      return moved;
+  }
+}
+
+const newCall: CallWork = {
+  call_id: "",
+  tool: "",
+  input: null,
+  status: "called",
+  ok: false,
+  output: null,
+  approval: null,
+  question: null,
+  child_id: null,
+};
+
+function asMessages(given: unknown): readonly ChatMessage[] {
+  if (!Array.isArray(given)) return [];
+  return given.map((message: Facts): ChatMessage => {
+    const content = typeof message.content === "string" ? message.content : JSON.stringify(message.content);
+    return message.role === "assistant" ? { role: "assistant", content, calls: [] } : { role: "user", content };
+  });
+}
+
+/** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
+function answered(work: Work): Work {
+  const content = work.answer?.text ?? "";
+  const calls = work.calls.map(({ call_id, tool, input }) => ({ call_id, tool, input }));
+  const isEmpty = content === "" && calls.length === 0;
+  const messages: readonly ChatMessage[] = isEmpty
+    ? work.messages
+    : [...work.messages, { role: "assistant", content, calls }];
+  // A plan is no answer.
+  const finished = calls.length === 0 && work.state !== "planning";
+  return { ...work, answer: null, messages, finished };
+}
+
+/** What was said stays said; the new direction comes after it. */
+function redirected(work: Work, instruction: string): Work {
+  const said = work.answer?.text ?? "";
+  const before: readonly ChatMessage[] =
+    said === "" ? work.messages : [...work.messages, { role: "assistant", content: said, calls: [] }];
+  const messages: readonly ChatMessage[] = [...before, { role: "user", content: instruction }];
+  return { ...work, answer: null, calls: [], messages, redirection: null, finished: false };
+}
+
+/** Once every call has ended, the results are handed on together. */
+function resultsIn(work: Work): Work {
+  if (work.calls.length === 0 || work.calls.some(({ status }) => status !== "ended")) return work;
+  const results = work.calls.map(
+    ({ call_id, tool, ok, output }): ChatMessage => ({ role: "tool", call_id, tool, ok, output }),
+  );
+  return { ...work, calls: [], messages: [...work.messages, ...results] };
+}
+
+function delivered(work: Work, steer_id: unknown, text: string): Work {
+  const steers = work.steers.filter((steer) => steer.steer_id !== steer_id);
+  return { ...work, steers, finished: false, messages: [...work.messages, { role: "user", content: text }] };
+}
+
+function withCall(work: Work, call_id: string, more: Partial<CallWork>): Work {
+  return { ...work, calls: work.calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call)) };
+}
+
+function withAnswer(work: Work, kind: "approval" | "question", id: string, resolved: Facts): Work {
+  return {
+    ...work,
+    calls: work.calls.map((call) => (call[kind]?.id === id ? { ...call, [kind]: { id, resolved } } : call)),
+  };
+}

@@ -1,0 +1,66 @@
+// The built-in agent's place in the server. It writes through the same writer as any producer and learns of people's
+// wishes from the log, as any producer does; the gateway only hands it the runs that are its own to write.
+
+import type { StoredEvent, View } from "@runwire/protocol";
+import type { Bus } from "./bus.js";
+import type { Clock } from "./clock.js";
+import type { Ingest } from "./ingest.js";
+import type { Head } from "./log/head.js";
+import type { Report } from "./report.js";
+import type { RunKey, Store } from "./store.js";
+
+export interface Agent {
+  /** A run that was just created, or that was live when the server started. It is the agent's from here on. */
+  take(run: RunKey): void;
+  /** Stops writing. What is not finished goes on after the next start. */
+  close(): Promise<void>;
+}
+
+export type MakeAgent = (host: AgentHost) => Agent;
+
+export interface AgentHost {
+  readonly clock: Clock;
+  readonly writer: Pick<Ingest, "append" | "spawn" | "change">;
+  head(run: RunKey): Promise<Head | undefined>;
+  /** Everything after a position, and then whatever follows, until the signal aborts. */
+  follow(run: RunKey, view: View, after: number, signal: AbortSignal): AsyncIterable<readonly StoredEvent[]>;
+  /** A folder of the server's own, for workspaces. */
+  readonly dataFolder: string;
+  readonly report: Report;
+}
+
+const readBytesMax = 256 * 1024;
+
+/** The same loop as every reader's: read after the cursor; nothing there, wait until the log moves. */
+export function follower(store: Store, bus: Bus): AgentHost["follow"] {
+  return async function* follow(run, view, after, signal) {
+    let at = after;
+    let wake = (): void => {};
+    let moved = false;
+    const ring = (): void => {
+      moved = true;
+      wake();
+    };
+    // Listen before the first read: an append between the two still rings.
+    const stop = bus.listen(run, ring);
+    signal.addEventListener("abort", ring);
+    try {
+      while (!signal.aborted) {
+        moved = false;
+        const events = await store.read(run, view, at, readBytesMax);
+        const last = events.at(-1);
+        if (last !== undefined) {
+          at = last.pos;
+          yield events;
+        } else if (!moved) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    } finally {
+      signal.removeEventListener("abort", ring);
+      stop();
+    }
+  };
+}
