@@ -1,6 +1,6 @@
 import { startGateway, systemClock } from "@runwire/server";
-import { builtInAgent } from "./agent.js";
 import type { Command } from "commander";
+import { builtInAgent } from "./agent.js";
 import { addSettingOptions } from "./setting-options.js";
 import { readSettings } from "./settings.js";
 

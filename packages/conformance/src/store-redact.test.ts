@@ -27,7 +27,7 @@ it("a redacted value is in no file, whoever wrote it, and every event says what 
     planning_gate: "off",
     metadata: { secret, kept: 1 },
     lease_ms: 86_400_000,
-      external: true,
+    external: true,
     asked: { tools_secret: secret },
   });
   const key = { tenant: "acme", run_id };

@@ -4,7 +4,7 @@
 import type { Draft, Facts } from "@runwire/protocol";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import { type Call, type ModelPart, type ModelRequest, type ModelUsage, ModelFailure } from "./model.js";
+import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
 import type { Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
@@ -13,7 +13,9 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
   const steers = work.answer === null && work.messages.at(-1)?.role === "tool" ? work.steers : [];
   if (steers.length > 0) {
     await log.write(
-      ...steers.map(({ steer_id, text }): Draft => ({ type: "steer.delivered", payload: { steer_id, text } })),
+      ...steers.map(
+        ({ steer_id, text }): Draft => ({ type: "steer.delivered", payload: { steer_id, text } }),
+      ),
     );
     return;
   }
@@ -95,7 +97,10 @@ function used(usage: ModelUsage): Facts {
   return { ...usage, requests: 1 };
 }
 
-export function boundary({ steps }: Work, step_kind: "plan" | "tool-roundtrip" | "fan-out" | "fan-in" | "done"): Draft {
+export function boundary(
+  { steps }: Work,
+  step_kind: "plan" | "tool-roundtrip" | "fan-out" | "fan-in" | "done",
+): Draft {
   return { type: "step.boundary", payload: { step_index: steps, step_kind } };
 }
 

@@ -34,7 +34,10 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
     return;
   }
   if (call.status === "running" && tool.effect !== "read-only") {
-    await ended({ ok: false, error: { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." } });
+    await ended({
+      ok: false,
+      error: { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." },
+    });
     return;
   }
   if (call.status === "called") {

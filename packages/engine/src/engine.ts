@@ -63,6 +63,8 @@ export function engine({ modelOf, tools }: EngineOptions): MakeAgent {
     }
 
     return {
+      // People who see it for the first time see what it is up to.
+      planningGate: modelOf(null).name === "demo" ? "preview" : "off",
       take,
       async close() {
         stopping.abort();

@@ -88,7 +88,10 @@ function cutShort({ calls }: Work): readonly Draft[] {
   return calls
     .filter(({ status }) => status !== "ended")
     .map(({ call_id }): Draft => {
-      const error = { code: "KAI-RUN-TOOL-0001", message: "The run was redirected before the tool was done." };
+      const error = {
+        code: "KAI-RUN-TOOL-0001",
+        message: "The run was redirected before the tool was done.",
+      };
       return { type: "tool.end", payload: { call_id, ok: false, error } };
     });
 }

@@ -44,7 +44,11 @@ export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSign
   throw new ToolFailure("aborted", "the child was not waited for");
 
   async function spawned(): Promise<string> {
-    const given = { prompt, call_id: call.call_id, ...(tools_allowed === undefined ? {} : { tools_allowed }) };
+    const given = {
+      prompt,
+      call_id: call.call_id,
+      ...(tools_allowed === undefined ? {} : { tools_allowed }),
+    };
     const made = await host.writer.spawn(run, given);
     return made.child_id;
   }

@@ -99,7 +99,11 @@ export function advance(work: Work, event: Event): Work {
       return { ...moved, answer: { text: work.answer?.text ?? "" } };
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
-      return { ...moved, answer: { text: work.answer.text + e.payload.text }, said: work.said + e.payload.text };
+      return {
+        ...moved,
+        answer: { text: work.answer.text + e.payload.text },
+        said: work.said + e.payload.text,
+      };
     case "tool.call": {
       const { call_id, tool, input } = e.payload;
       return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input }] };
@@ -110,7 +114,9 @@ export function advance(work: Work, event: Event): Work {
       return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
       const { call_id, ok, output, error } = e.payload;
-      return resultsIn(withCall(moved, call_id, { status: "ended", ok, output: ok ? (output ?? null) : error }));
+      return resultsIn(
+        withCall(moved, call_id, { status: "ended", ok, output: ok ? (output ?? null) : error }),
+      );
     }
     case "child.spawn": {
       const { call_id, child_id } = e.payload;
@@ -165,7 +171,9 @@ function asMessages(given: unknown): readonly ChatMessage[] {
   if (!Array.isArray(given)) return [];
   return given.map((message: Facts): ChatMessage => {
     const content = typeof message.content === "string" ? message.content : JSON.stringify(message.content);
-    return message.role === "assistant" ? { role: "assistant", content, calls: [] } : { role: "user", content };
+    return message.role === "assistant"
+      ? { role: "assistant", content, calls: [] }
+      : { role: "user", content };
   });
 }
 
@@ -206,7 +214,10 @@ function delivered(work: Work, steer_id: unknown, text: string): Work {
 }
 
 function withCall(work: Work, call_id: string, more: Partial<CallWork>): Work {
-  return { ...work, calls: work.calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call)) };
+  return {
+    ...work,
+    calls: work.calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call)),
+  };
 }
 
 function withAnswer(work: Work, kind: "approval" | "question", id: string, resolved: Facts): Work {

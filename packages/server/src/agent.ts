@@ -5,11 +5,13 @@ import type { StoredEvent, View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
 import type { Clock } from "./clock.js";
 import type { Ingest } from "./ingest.js";
-import type { Head } from "./log/head.js";
+import type { Head, RunRecord } from "./log/head.js";
 import type { Report } from "./report.js";
 import type { RunKey, Store } from "./store.js";
 
 export interface Agent {
+  /** Whether its runs show a plan first, where nobody says otherwise. */
+  readonly planningGate: RunRecord["planning_gate"];
   /** A run that was just created, or that was live when the server started. It is the agent's from here on. */
   take(run: RunKey): void;
   /** Stops writing. What is not finished goes on after the next start. */

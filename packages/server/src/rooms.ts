@@ -1,5 +1,5 @@
-import type { CountedBlobs } from "./blobs/counted.js";
 import type { Agent } from "./agent.js";
+import type { CountedBlobs } from "./blobs/counted.js";
 import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
 import type { Hub } from "./hub.js";

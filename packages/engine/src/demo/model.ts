@@ -26,7 +26,9 @@ export function demoModel({ wordMs }: DemoOptions): Model {
       const speech = speechFor(request);
       // What was said before a cut is not said again; nor is what was thought before it.
       const isNew = request.partial === "";
-      const text = speech.text.startsWith(request.partial) ? speech.text.slice(request.partial.length) : speech.text;
+      const text = speech.text.startsWith(request.partial)
+        ? speech.text.slice(request.partial.length)
+        : speech.text;
       for (const word of isNew ? wordsOf(speech.reasoning) : []) {
         if (!(await pause(wordMs, signal))) return;
         yield { kind: "reasoning", text: word };
@@ -112,7 +114,11 @@ function lookUp(task: string): Speech {
 
 function report(task: string, results: readonly string[]): Speech {
   const subject = task.slice(helperPrefix.length);
-  return { reasoning: "That is enough for a short report.", text: `${subject}: ${results.join(" ")}`, calls: [] };
+  return {
+    reasoning: "That is enough for a short report.",
+    text: `${subject}: ${results.join(" ")}`,
+    calls: [],
+  };
 }
 
 function merged(task: string, results: readonly string[]): Speech {

@@ -192,7 +192,7 @@ async function createRun(
     agent: body.agent ?? null,
     model: body.model ?? null,
     session_id: body.session_id ?? null,
-    planning_gate: body.planning_gate ?? "off",
+    planning_gate: body.planning_gate ?? (external ? "off" : (agent?.planningGate ?? "off")),
     metadata: body.metadata ?? {},
     external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,

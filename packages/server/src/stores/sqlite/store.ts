@@ -163,7 +163,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     },
 
     liveRuns: async () =>
-      [...heads.values()].filter((head) => !isFeedLog(head.run.run_id) && !isEnded(head)).map(({ run }) => run),
+      [...heads.values()]
+        .filter((head) => !isFeedLog(head.run.run_id) && !isEnded(head))
+        .map(({ run }) => run),
 
     async tree(key) {
       const head = headFor(key);

@@ -1,0 +1,192 @@
+// The built-in agent, as people meet it: the demo runs by itself, does what it is told, and survives its server.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Event, type Facts, is } from "@runwire/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { allEvents, call, control } from "./calls.js";
+import { chance, isSoak } from "./chance.js";
+import { openReading, readAll, streamPath } from "./readers.js";
+import { type ServerProcess, startServer } from "./server-process.js";
+
+const luck = chance("agent");
+const kills = isSoak ? 20 : 4;
+const serve = [
+  process.execPath,
+  fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url)),
+  "serve",
+];
+const prompt = "compare three charting libraries";
+
+const folder = mkdtempSync(join(tmpdir(), "runwire-agent-"));
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startServer(serve, folder);
+});
+
+afterAll(async () => {
+  server.kill("SIGTERM");
+  expect(await server.exited).toEqual({ code: 0, signal: null });
+  rmSync(folder, { recursive: true });
+});
+
+async function start(asked: Facts = {}): Promise<string> {
+  const { status, body, text } = await call(server.url, "POST", "/v1/agent/runs", { prompt, ...asked });
+  expect([status, text]).toEqual([201, text]);
+  return body.run_id as string;
+}
+
+/** Follows the run to its end, whatever happens to the server meanwhile. */
+async function ended(run_id: string): Promise<readonly Event[]> {
+  await readAll("sse", server.url, streamPath({ run_id }));
+  return allEvents(server.url, run_id, { detail: "default" });
+}
+
+/** What a run came to: which tools were run with what, what they gave, and what everyone said in the end. */
+function outcome(events: readonly Event[]): object {
+  const tools = events.flatMap((e) =>
+    is(e, "tool.start") ? [JSON.stringify([e.payload.tool, e.payload.input])] : [],
+  );
+  const ends = events.flatMap((e) => {
+    if (!is(e, "tool.end")) return [];
+    const { child_id: _, ...output } = e.payload.output as Facts;
+    return [JSON.stringify([e.payload.ok, output])];
+  });
+  const said = events.flatMap((e) => (is(e, "message.settled") ? [e.payload.text] : []));
+  const states = events.flatMap((e) =>
+    is(e, "run.lifecycle") && e.child_id === null ? [e.payload.state] : [],
+  );
+  return { tools: tools.toSorted(), ends: ends.toSorted(), said: said.toSorted(), states };
+}
+
+describe("the demo", () => {
+  it("plans, thinks, calls tools, spawns three children, merges and answers, without a key", async () => {
+    const events = await ended(await start());
+    const types = new Set(events.map(({ type }) => type));
+    for (const type of [
+      "reasoning.delta",
+      "text.delta",
+      "tool.start",
+      "tool.end",
+      "step.boundary",
+      "child.spawn",
+      "plan.proposal",
+      "run.lifecycle",
+    ] as const)
+      expect([type, types.has(type)]).toEqual([type, true]);
+    expect(events.filter(({ type }) => type === "child.spawn")).toHaveLength(3);
+    const kinds = events.flatMap((e) =>
+      is(e, "step.boundary") && e.child_id === null ? [e.payload.step_kind] : [],
+    );
+    expect(kinds).toEqual(["plan", "fan-out", "fan-in", "done"]);
+    const own = events.filter(({ child_id }) => child_id === null).map(({ type }) => type);
+    expect(own.slice(-4)).toEqual(["step.boundary", "message.settled", "title", "run.lifecycle"]);
+  });
+
+  it("says and does the same, whenever its server is killed", async () => {
+    const undisturbed = outcome(await ended(await start()));
+    for (let kill = 0; kill < kills; kill++) {
+      const run_id = await start();
+      const reading = await openReading("sse", server.url, streamPath({ run_id }));
+      const events = luck.whole(1, 80);
+      await reading.until(({ heard }) => heard.length >= events);
+      server.kill("SIGKILL");
+      await server.exited;
+      server = await startServer(serve, folder);
+      expect([kill, events, outcome(await ended(run_id))]).toEqual([kill, events, undisturbed]);
+    }
+  });
+});
+
+describe("a person", () => {
+  it("approves a plan before anything is done, as proposed or edited", async () => {
+    const run_id = await start({ planning_gate: "required" });
+    const reading = await openReading("sse", server.url, streamPath({ run_id, dialect: "runwire" }));
+    await reading.until(({ events }) =>
+      events.some((e) => is(e, "run.lifecycle") && e.payload.state === "awaiting_approval"),
+    );
+    const steps = [{ id: "s1", title: "Only this" }];
+    expect((await control(server.url, run_id, "approve_plan", { steps })).status).toBe(202);
+    const events = await ended(run_id);
+    const states = events.flatMap((e) =>
+      is(e, "run.lifecycle") && e.child_id === null ? [e.payload.state] : [],
+    );
+    expect(states).toEqual(["planning", "awaiting_approval", "running", "done"]);
+    const waited = events.findIndex((e) => is(e, "run.lifecycle") && e.payload.state === "awaiting_approval");
+    expect(events.slice(0, waited).some(({ type }) => type === "tool.start")).toBe(false);
+  });
+
+  it("rejects a plan, and the run is over", async () => {
+    const run_id = await start({ planning_gate: "required" });
+    const reading = await openReading("sse", server.url, streamPath({ run_id }));
+    await reading.until(({ events }) =>
+      events.some((e) => is(e, "run.lifecycle") && e.payload.state === "awaiting_approval"),
+    );
+    await control(server.url, run_id, "approve_plan", { approved: false, reason: "too dear" });
+    const events = await ended(run_id);
+    expect(events.at(-1)?.payload).toMatchObject({ state: "aborted", reason: "too dear" });
+  });
+
+  it("pauses and resumes a run, and nothing is lost or said twice", async () => {
+    const undisturbed = outcome(await ended(await start())) as { said: readonly string[] };
+    const run_id = await start();
+    const reading = await openReading("sse", server.url, streamPath({ run_id }));
+    const events = luck.whole(5, 70);
+    await reading.until(({ heard }) => heard.length >= events);
+    const paused = await control(server.url, run_id, "pause");
+    if (paused.status === 202) {
+      await control(server.url, run_id, "resume");
+    }
+    const { said } = outcome(await ended(run_id)) as { said: readonly string[] };
+    expect([events, said]).toEqual([events, undisturbed.said]);
+  });
+
+  it("redirects a run: what was said stays, and the new direction is taken", async () => {
+    const run_id = await start();
+    const reading = await openReading("sse", server.url, streamPath({ run_id }));
+    await reading.until(({ events }) => events.some((e) => is(e, "text.delta")));
+    await control(server.url, run_id, "redirect", { instruction: "just say hello" });
+    const events = await ended(run_id);
+    const settled = events.filter((e) => e.child_id === null && is(e, "message.settled"));
+    expect(settled.at(-1)?.payload).toMatchObject({
+      text: expect.stringContaining("Understood: just say hello"),
+    });
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+  });
+
+  it("steers a run at the next tool's end, or gets it back as a leftover", async () => {
+    const run_id = await start();
+    const reading = await openReading("sse", server.url, streamPath({ run_id }));
+    await reading.until(({ events }) => events.some((e) => e.child_id === null && is(e, "tool.start")));
+    await control(server.url, run_id, "steer", { text: "prefer small ones" });
+    const events = (await ended(run_id)).filter(({ child_id }) => child_id === null);
+    const types = events.map(({ type }) => type);
+    expect(types.indexOf("steer.delivered")).toBeGreaterThan(types.lastIndexOf("tool.end"));
+    expect(types).not.toContain("steer.leftover");
+    const late = await start();
+    const following = await openReading("sse", server.url, streamPath({ run_id: late, dialect: "runwire" }));
+    await following.until(({ events: seen }) =>
+      seen.some((e) => e.child_id === null && is(e, "step.boundary") && e.payload.step_kind === "fan-in"),
+    );
+    await following.until(({ events: seen }) => seen.filter((e) => e.type === "model.requested").length >= 9);
+    await control(server.url, late, "steer", { text: "too late" });
+    const rest = (await ended(late)).filter(({ child_id }) => child_id === null).map(({ type }) => type);
+    expect(rest).toContain("steer.leftover");
+  });
+
+  it("aborts a run at once, and its children with it", async () => {
+    const run_id = await start();
+    const reading = await openReading("sse", server.url, streamPath({ run_id }));
+    await reading.until(({ events }) => events.filter((e) => e.type === "child.spawn").length === 3);
+    expect((await control(server.url, run_id, "abort", { reason: "enough" })).status).toBe(202);
+    const events = await ended(run_id);
+    const ends = events.flatMap((e) =>
+      is(e, "run.lifecycle") && e.payload.state === "aborted" ? [e.child_id] : [],
+    );
+    expect(ends).toHaveLength(4);
+    expect(ends.at(-1)).toBeNull();
+  });
+});
