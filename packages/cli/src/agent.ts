@@ -1,4 +1,4 @@
-import { demoModel, demoTools, engine, spawnTool } from "@runwire/engine";
+import { clarifyTool, demoModel, demoTools, engine, spawnTool } from "@runwire/engine";
 import type { MakeAgent } from "@runwire/server";
 
 /** Slow enough to watch, quick enough not to wait for. */
@@ -7,5 +7,5 @@ const searchMs = 400;
 
 export function builtInAgent(): MakeAgent {
   const demo = demoModel({ wordMs });
-  return engine({ modelOf: () => demo, tools: [...demoTools({ searchMs }), spawnTool] });
+  return engine({ modelOf: () => demo, tools: [...demoTools({ searchMs }), spawnTool, clarifyTool] });
 }

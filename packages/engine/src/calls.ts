@@ -3,6 +3,7 @@
 
 import type { Draft, Facts } from "@runwire/protocol";
 import { boundary } from "./answer.js";
+import { approve, clarify, clarifyTool } from "./asks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { spawnTool, waitForChild } from "./spawn.js";
@@ -25,7 +26,7 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   const { log, tools } = loop;
   const signal = loop.working();
   if (signal.aborted) return;
-  const { call_id, input } = call;
+  const { call_id } = call;
   const tool = tools.find(({ name }) => name === call.tool);
   const ended = (payload: Facts): Promise<void> =>
     log.write({ type: "tool.end", payload: { call_id, ...payload } as never });
@@ -40,12 +41,20 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
     });
     return;
   }
+  let { input } = call;
   if (call.status === "called") {
+    const verdict = await approve(loop, call, tool);
+    if (signal.aborted) return;
+    if (verdict.kind === "denied") {
+      await ended(failed("denied", `The tool was not run: ${verdict.why}.`));
+      return;
+    }
+    ({ input } = verdict);
     const skill: Facts = tool.skill_id === undefined ? {} : { skill_id: tool.skill_id };
     await log.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...skill } } as Draft);
   }
   const beganMs = loop.host.clock.monotonic();
-  const outcome = await run(loop, tool, call, signal);
+  const outcome = await run(loop, tool, { ...call, input }, signal);
   // A run that was ended or redirected meanwhile has closed its calls itself.
   if (signal.aborted) return;
   await ended({ ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) });
@@ -65,7 +74,9 @@ async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal):
     const output =
       tool.name === spawnTool.name
         ? await waitForChild(loop, call, signal)
-        : await tool.run(input, { tenant, run_id, call_id, signal, workspace: loop.workspace, say });
+        : tool.name === clarifyTool.name
+          ? await clarify(loop, call)
+          : await tool.run(input, { tenant, run_id, call_id, signal, workspace: loop.workspace, say });
     await saying;
     return { ok: true, output };
   } catch (error) {

@@ -1,3 +1,4 @@
+export { clarifyTool } from "./asks.js";
 export { demoModel } from "./demo/model.js";
 export { demoTools } from "./demo/tools.js";
 export { type EngineOptions, engine } from "./engine.js";

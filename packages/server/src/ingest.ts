@@ -51,6 +51,8 @@ export interface NewChild {
   readonly tools_allowed?: readonly string[];
   /** The call that spawns it, so that its parent finds it again. */
   readonly call_id?: string;
+  /** Which of its tools wait for somebody's approval. */
+  readonly approvals?: string;
 }
 
 export interface CreatedRun {

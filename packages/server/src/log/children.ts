@@ -63,6 +63,14 @@ export function spawn(
   commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
   const messages = [{ role: "user", content: payload.prompt ?? "" }];
   const { session_id, agent } = run;
-  commit.write(child_id, { type: "turn.submitted", payload: { messages, agent, session_id, parent_id } });
+  const { tools_allowed, approvals } = payload;
+  const asked = {
+    ...(tools_allowed === undefined ? {} : { tools: tools_allowed }),
+    ...(approvals === undefined ? {} : { approvals }),
+  };
+  commit.write(child_id, {
+    type: "turn.submitted",
+    payload: { messages, agent, session_id, parent_id, ...asked },
+  });
   return child_id;
 }
