@@ -190,3 +190,30 @@ describe("a person", () => {
     expect(ends.at(-1)).toBeNull();
   });
 });
+
+describe("a question", () => {
+  it("waits for its answer, also through a restart, and the answer is heard", async () => {
+    const run_id = await start({ prompt: "help me choose a charting library" });
+    const reading = await openReading("sse", server.url, streamPath({ run_id, dialect: "runwire" }));
+    await reading.until(({ events }) => events.some((e) => is(e, "clarify.requested")));
+    const asked = reading.events.find((e) => is(e, "clarify.requested"))?.payload as Facts;
+    expect(asked).toMatchObject({
+      question: "What matters most?",
+      choices: expect.arrayContaining(["speed"]),
+    });
+    server.kill("SIGKILL");
+    await server.exited;
+    server = await startServer(serve, folder);
+    const answer = await control(server.url, run_id, `clarifications/${asked.clarify_id}`, {
+      answer: "speed",
+    });
+    expect([answer.status, answer.text]).toEqual([200, answer.text]);
+    const events = await ended(run_id);
+    expect(events.filter(({ type }) => type === "clarify.requested")).toHaveLength(1);
+    const said = events
+      .flatMap((e) => (is(e, "text.delta") && e.child_id === null ? [e.payload.text] : []))
+      .join("");
+    expect(said).toContain("Good to know: speed.");
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+  });
+});

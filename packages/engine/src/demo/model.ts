@@ -62,19 +62,39 @@ function ended({ messages }: ModelRequest, { reasoning, text, calls }: Speech): 
   };
 }
 
+/** What comes next follows from the question and from which tools have reported; nothing else is remembered. */
 function speechFor({ messages, tools }: ModelRequest): Speech {
   const has = (name: string): boolean => tools.some((tool) => tool.name === name);
   const task = askedOf(messages);
   if (has("plan.propose")) return planFor(task);
-  const results = resultsOf(messages);
   const told = messages.at(-1);
-  if (told?.role === "user" && messages.length > 1) return directed(told.content, results);
-  if (task.startsWith(helperPrefix)) return results.length === 0 ? lookUp(task) : report(task, results);
-  if (results.length > 0) return merged(task, results);
-  return has("spawn") ? shareOut(task) : lookUp(task);
+  if (told?.role === "user" && messages.length > 1) return directed(told.content, resultsOf(messages));
+  const found = resultsOf(messages, "demo.search");
+  if (task.startsWith(helperPrefix) || !has("spawn"))
+    return found.length === 0 ? lookUp(task) : report(task, found);
+  const wishes = resultsOf(messages, "clarify");
+  if (/^help me choose/i.test(task) && has("clarify") && wishes.length === 0) return question();
+  const reports = resultsOf(messages, "spawn");
+  if (reports.length === 0) return shareOut(task, wishes);
+  const saved = resultsOf(messages, "file.write");
+  if (/\bsave\b/i.test(task) && has("file.write") && saved.length === 0) return keep(task, reports);
+  return merged(task, reports, saved);
 }
 
 const helperPrefix = "Find out about ";
+
+function question(): Speech {
+  return {
+    reasoning: "What is best depends on what matters, and I was not told.",
+    text: "One question first.",
+    calls: [
+      {
+        tool: "clarify",
+        input: { question: "What matters most?", choices: ["speed", "many features", "a small download"] },
+      },
+    ],
+  };
+}
 
 function planFor(task: string): Speech {
   const subjects = subjectsOf(task);
@@ -94,12 +114,21 @@ function planFor(task: string): Speech {
   };
 }
 
-function shareOut(task: string): Speech {
+function shareOut(task: string, wishes: readonly string[]): Speech {
   const subjects = subjectsOf(task);
+  const heard = wishes.length === 0 ? "" : `Good to know: ${wishes.join(" ")}. `;
   return {
     reasoning: `These do not depend on each other, so a helper can take each: ${subjects.join(", ")}.`,
-    text: `I'll have ${subjects.join(", ")} looked into at the same time.`,
+    text: `${heard}I'll have ${subjects.join(", ")} looked into at the same time.`,
     calls: subjects.map((subject) => ({ tool: "spawn", input: { prompt: `${helperPrefix}${subject}` } })),
+  };
+}
+
+function keep(task: string, reports: readonly string[]): Speech {
+  return {
+    reasoning: "The reports are in, and they should be kept.",
+    text: "I'll save the comparison to report.md.",
+    calls: [{ tool: "file.write", input: { path: "report.md", content: comparison(task, reports) } }],
   };
 }
 
@@ -121,13 +150,17 @@ function report(task: string, results: readonly string[]): Speech {
   };
 }
 
-function merged(task: string, results: readonly string[]): Speech {
-  const lines = results.map((result) => `- ${result}`);
+function merged(task: string, reports: readonly string[], saved: readonly string[]): Speech {
+  const kept = saved.length === 0 ? "" : `\n\nOn saving it: ${saved.join(" ")}`;
   return {
-    reasoning: "The reports are in. I'll put them side by side and say which I would take first.",
-    text: `Here is what came back on "${task}":\n\n${lines.join("\n")}\n\nI would try the first one first.`,
+    reasoning: "I'll put the reports side by side and say which I would take first.",
+    text: `${comparison(task, reports)}\n\nI would try the first one first.${kept}`,
     calls: [],
   };
+}
+
+function comparison(task: string, reports: readonly string[]): string {
+  return `Here is what came back on "${task}":\n\n${reports.map((report) => `- ${report}`).join("\n")}`;
 }
 
 function directed(instruction: string, results: readonly string[]): Speech {
@@ -144,13 +177,18 @@ function askedOf(messages: readonly ChatMessage[]): string {
   return first?.role === "user" ? first.content.trim() : "";
 }
 
-/** What tools and helpers have reported, as text. */
-function resultsOf(messages: readonly ChatMessage[]): readonly string[] {
+/** What tools and helpers have reported, as text; of one tool where it is named. */
+function resultsOf(messages: readonly ChatMessage[], tool?: string): readonly string[] {
   return messages.flatMap((message) => {
-    if (message.role !== "tool") return [];
-    const { output } = message;
-    const { text, message: error } = (output ?? {}) as { text?: unknown; message?: unknown };
-    return [typeof text === "string" ? text : typeof error === "string" ? error : JSON.stringify(output)];
+    if (message.role !== "tool" || (tool !== undefined && message.tool !== tool)) return [];
+    const {
+      text,
+      answer,
+      note,
+      message: error,
+    } = (message.output ?? {}) as { readonly [m: string]: unknown };
+    const said = [text, answer, note, error].find((one) => typeof one === "string");
+    return [typeof said === "string" ? said : JSON.stringify(message.output)];
   });
 }
 
