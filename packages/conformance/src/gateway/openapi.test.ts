@@ -151,7 +151,9 @@ async function ask(
 
 describe("/openapi.json", () => {
   it("is OpenAPI 3.1", async () => {
-    const result = await new Validator().validate(structuredClone(document) as unknown as Record<string, unknown>);
+    const result = await new Validator().validate(
+      structuredClone(document) as unknown as Record<string, unknown>,
+    );
     expect(result).toMatchObject({ valid: true });
   });
 
