@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 
 const style = `
 :root { color-scheme: light dark; --line: #8884; --dim: light-dark(#5f6670, #9aa3ad); --mark: light-dark(#1d5fc4, #7db0ff); }
-body { margin: 0; font: 15px/1.5 system-ui, sans-serif; display: grid; grid-template-columns: 21rem minmax(0, 1fr); }
+body { margin: 0; font: 15px/1.5 system-ui, sans-serif; display: grid; grid-template-columns: 23rem minmax(0, 1fr); }
 nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box;
   border-right: 1px solid var(--line); font-size: 13px; }
 nav h2 { margin: 1rem 0 .2rem; font-size: 13px; color: var(--dim); }
