@@ -117,13 +117,17 @@ async function* untilLeaving(
   });
   try {
     for (;;) {
-      const next = await Promise.race([chunks.next(), left]);
+      const next = await Promise.race([chunks.next().catch(hungUp), left]);
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
     remove();
   }
+}
+
+function hungUp(cause: unknown): never {
+  throw new RunwireError("KAI-STREAM-CONN-0001", undefined, { cause });
 }
 
 /** The same error, with the line that met it. */
