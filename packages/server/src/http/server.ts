@@ -6,6 +6,7 @@ import { createServer, IncomingMessage, type Server, type ServerResponse } from 
 import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
 import { isId, RunwireError } from "@runwire/protocol";
+import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import { Limited, type Quotas } from "../quotas.js";
 import { type Report, stackOf } from "../report.js";
@@ -15,7 +16,15 @@ import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { front } from "./front.js";
-import { type Asked, type Found, MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import {
+  type Call,
+  type Found,
+  MethodNotAllowed,
+  type Question,
+  type Reply,
+  type Route,
+  router,
+} from "./route.js";
 import type { Tls } from "./tls.js";
 
 export interface HttpOptions {
@@ -40,59 +49,82 @@ export function httpServer(options: HttpOptions): Server {
   const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    const account = accounts.request(req, res);
-    handle(req, res, account).catch((error: unknown) => fail(req, res, account, error));
+    let release = (): void => {};
+    const account = accounts.request(req, res, () => release());
+    handle(req, res, account, (entered) => {
+      release = entered;
+    }).catch((error: unknown) => fail(req, res, account, error));
   });
 
-  async function handle(req: IncomingMessage, res: ServerResponse, account: Account): Promise<void> {
+  async function handle(
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: Account,
+    onEntered: (release: () => void) => void,
+  ): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
     checkFront(req);
-    for (const [name, value] of Object.entries(guardsOf(req))) res.setHeader(name, value);
     const { path, query } = split(req);
     if (req.method === "OPTIONS") {
-      send(req, res, { status: 204, headers: preflight(methods(path)) });
+      send(req, res, account, { status: 204, headers: preflight(methods(path)) });
       return;
     }
-    const { route, known, release } = await admit(req, path, query, req.method ?? "GET", account);
-    res.once("close", release);
+    const { route, question, caller } = await admit(
+      req,
+      path,
+      query,
+      req.method ?? "GET",
+      account,
+      onEntered,
+    );
     if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
-    const body = route.body === null ? null : checkBody(route.body, await readObject(req, settings));
-    const reply = await route.handle({
-      ...known,
+    const { requestId } = account;
+    const { tenant } = caller;
+    const call: Call = {
+      req,
       res,
-      body,
-      get run() {
-        return runOf(known);
+      query: question.query,
+      param: question.param,
+      requestId,
+      caller,
+      tenant,
+      run: runOf(route, question, tenant),
+      body: route.body === null ? null : checkBody(route.body, await readObject(req, settings)),
+      begin(status, headers) {
+        account.isStream = !("Content-Length" in headers);
+        begin(req, res, account, status, headers);
       },
-    });
-    if (reply !== undefined) send(req, res, reply);
+    };
+    const reply = await route.handle(call);
+    if (reply !== undefined) send(req, res, account, reply);
   }
 
-  /** Who asks for what; throws where they may not. Call `release` when the request is over. */
+  /** Who asks for what; throws where they may not. What `onEntered` is given is to be called at the end. */
   async function admit(
     req: IncomingMessage,
     path: string,
     query: URLSearchParams,
     method: string,
     account: Account,
-  ) {
+    onEntered: (release: () => void) => void,
+  ): Promise<{ readonly route: Route; readonly question: Question; readonly caller: Caller }> {
     const found = find(method, path);
     const { route } = found;
-    account.note({ route: route.path });
-    refuseSecrets(query);
-    const unknown = {
+    account.route = route.path;
+    if (query !== noQuery) refuseSecrets(query);
+    const question: Question = {
       req,
       param: paramOf(found),
       query: query === noQuery ? noQueries.get(route) : checkQuery(route.query, query),
     };
-    const caller = await gate.admit(route, unknown);
-    const { tenant, credential } = caller;
+    const caller = await gate.admit(route, question);
     // Whoever needs no credential is nobody's tenant, and its questions cost nothing.
-    const isAnyone = route.scope === "anyone";
-    if (!isAnyone) account.note({ tenant, credential });
-    const release = isAnyone ? () => {} : quotas.enter(tenant);
-    return { route, known: { ...unknown, caller, tenant }, release };
+    if (route.scope !== "anyone") {
+      account.caller = caller;
+      onEntered(quotas.enter(caller.tenant));
+    }
+    return { route, question, caller };
   }
 
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
@@ -103,7 +135,42 @@ export function httpServer(options: HttpOptions): Server {
     }
     const told = toldOf(error, account);
     account.refused(told);
-    send(req, res, { status: told.row.status, body: told, headers: headersOf(told) });
+    send(req, res, account, { status: told.row.status, body: told, headers: headersOf(told) });
+  }
+
+  /** A flat list is what Node writes fastest. */
+  function begin(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { requestId }: Account,
+    status: number,
+    headers: { readonly [name: string]: string | number },
+  ): void {
+    const list = [requestIdHeader, requestId];
+    const common = guardsOf(req);
+    for (let i = 0; i < common.length; i += 2)
+      if (!((common[i] as string) in headers)) list.push(common[i] as string, common[i + 1] as string);
+    for (const name in headers) list.push(name, String(headers[name]));
+    res.writeHead(status, list);
+  }
+
+  function send(
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: Account,
+    { status, body, text, headers }: Reply,
+  ): void {
+    // A line break at the end, for those who read it in a terminal.
+    const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
+    // An unread body would be taken for the next request.
+    if (!req.complete) res.shouldKeepAlive = false;
+    begin(req, res, account, status, {
+      ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
+      ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
+      "Cache-Control": "no-store",
+      ...headers,
+    });
+    res.end(req.method === "HEAD" ? "" : content);
   }
 
   // For the operator; the client is told no more than that there was one.
@@ -142,21 +209,14 @@ export function httpServer(options: HttpOptions): Server {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const { route, known, release } = await admit(req, path, query, "GET", account);
-    socket.once("close", release);
+    const onClose = (release: () => void): void => void socket.once("close", release);
+    const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
     const { requestId, accepted } = account;
-    await route.upgrade({
-      ...known,
-      socket,
-      head,
-      requestId,
-      accepted,
-      get run() {
-        return runOf(known);
-      },
-    });
+    const { tenant } = caller;
+    const run = runOf(route, question, tenant);
+    await route.upgrade({ ...question, socket, head, requestId, accepted, caller, tenant, run });
   }
 
   return server;
@@ -198,9 +258,8 @@ class Request extends IncomingMessage {
 
 const asked = new WeakSet<IncomingMessage>();
 
-/** The run that the path names; asked for only by routes that name one. */
-function runOf({ tenant, param }: Pick<Asked, "tenant" | "param">): RunKey {
-  return { tenant, run_id: param("id") };
+function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {
+  return { tenant, run_id: path.includes("/:id") ? param("id") : "" };
 }
 
 function paramOf({ params }: Found): (name: string) => string {
@@ -230,20 +289,6 @@ function headersOf(error: RunwireError): { readonly [name: string]: string } {
     ...(status === 401 ? { "WWW-Authenticate": 'Bearer realm="runwire"' } : {}),
     ...(retry ? { "Retry-After": String(Math.ceil(retryMs / 1000)) } : {}),
   };
-}
-
-function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
-  // A line break at the end, for those who read it in a terminal.
-  const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
-  // An unread body would be taken for the next request.
-  if (!req.complete) res.shouldKeepAlive = false;
-  res.writeHead(status, {
-    ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
-    ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
-    "Cache-Control": "no-store",
-    ...headers,
-  });
-  res.end(req.method === "HEAD" ? "" : content);
 }
 
 function unreadable(code: string | undefined, { headerBytesMax }: Settings): RunwireError {

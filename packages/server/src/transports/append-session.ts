@@ -5,7 +5,6 @@ import type { IncomingMessage } from "node:http";
 import { type Dialect, type Draft, limits, lineSplitter, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
-import { requestIdHeader } from "../http/account.js";
 import { parseLine } from "../http/body.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../ingest.js";
@@ -15,11 +14,11 @@ import { draftReader } from "../routes/append.js";
 
 export async function appendSession(
   { ingest, store, connections, settings, quotas, report }: Rooms,
-  { req, res, caller, run: key }: Call,
+  { req, res, begin, requestId, caller, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
 ): Promise<void> {
-  res.writeHead(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
+  begin(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
   res.flushHeaders();
   // An open session is a sign of life of its producer.
   const renewing = setInterval(() => store.renew(key), limits.leaseMsMin / 2);
@@ -75,10 +74,10 @@ export async function appendSession(
     }
     await commit([...splitter.push(decoder.decode()), ...splitter.end()]);
   } catch (error) {
-    const request_id = String(res.getHeader(requestIdHeader));
     const known = toldOf(error);
-    if (known === undefined) report("error", "bug", { code: bug, request_id, stack: stackOf(error) });
-    res.write(`${JSON.stringify(known ?? new RunwireError(bug, request_id))}\n`);
+    if (known === undefined)
+      report("error", "bug", { code: bug, request_id: requestId, stack: stackOf(error) });
+    res.write(`${JSON.stringify(known ?? new RunwireError(bug, requestId))}\n`);
   } finally {
     clearInterval(renewing);
     res.end();
@@ -118,13 +117,17 @@ async function* untilLeaving(
   });
   try {
     for (;;) {
-      const next = await Promise.race([chunks.next(), left]);
+      const next = await Promise.race([chunks.next().catch(hungUp), left]);
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
     remove();
   }
+}
+
+function hungUp(cause: unknown): never {
+  throw new RunwireError("KAI-STREAM-CONN-0001", undefined, { cause });
 }
 
 /** The same error, with the line that met it. */
