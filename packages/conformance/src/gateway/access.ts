@@ -4,9 +4,9 @@
 import { type IncomingHttpHeaders, request } from "node:http";
 import { request as secureRequest } from "node:https";
 import { join } from "node:path";
-import type { Facts } from "@runwire/protocol";
+import type { Draft, Facts } from "@runwire/protocol";
 import { vi } from "vitest";
-import { text } from "./calls.js";
+import { runPath, text } from "./calls.js";
 import type { UnderTest } from "./under-test.js";
 
 export const allScopes = ["read", "write", "control", "approve", "admin"] as const;
@@ -88,6 +88,29 @@ function answerOf(status: number, headers: IncomingHttpHeaders, text: string): A
   const isJson = headers["content-type"]?.startsWith("application/json") ?? false;
   const body = isJson && text !== "" ? (JSON.parse(text) as Facts) : {};
   return { status, headers, text, body, code: (body.error as { code?: string } | undefined)?.code };
+}
+
+/** A run that outlives every clock of its test. */
+export async function newRun(url: string, headers: Headers): Promise<string> {
+  const body = { prompt: "go", producer: "external", lease_ms: 86_400_000 };
+  const {
+    status,
+    body: run,
+    text: said,
+  } = await ask(url, { method: "POST", path: "/v1/agent/runs", headers, body });
+  if (status !== 201) throw new Error(`create: ${status} ${said}`);
+  return run.run_id as string;
+}
+
+export async function write(
+  url: string,
+  headers: Headers,
+  run_id: string,
+  ...drafts: readonly Draft[]
+): Promise<void> {
+  const question = { method: "POST", path: runPath(run_id, "events"), headers, body: drafts };
+  const { status, text: said } = await ask(url, question);
+  if (status !== 200) throw new Error(`append: ${status} ${said}`);
 }
 
 export function bearer(token: string): { readonly Authorization: string } {

@@ -5,14 +5,28 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import type { HeldClock } from "../suites/store/trial.js";
 
 interface Running {
   readonly url: string;
   close(): Promise<void>;
 }
 
-type Clock = Pick<HeldClock, "now" | "monotonic">;
+interface Clock {
+  now(): number;
+  monotonic(): number;
+}
+
+/** A clock that runs, and can be put forward: time passes, but only for the server. */
+export function forwardClock(): Clock & { pass(ms: number): void } {
+  let aheadMs = 0;
+  return {
+    now: () => Date.now() + aheadMs,
+    monotonic: () => performance.now() + aheadMs,
+    pass(ms) {
+      aheadMs += ms;
+    },
+  };
+}
 
 export interface UnderTest {
   readonly url: string;
