@@ -14,6 +14,7 @@ import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
+import { whenClosed } from "./closing.js";
 import { front } from "./front.js";
 import { type Asked, type Found, MethodNotAllowed, type Reply, type Route, router } from "./route.js";
 import type { Tls } from "./tls.js";
@@ -55,7 +56,7 @@ export function httpServer(options: HttpOptions): Server {
       return;
     }
     const { route, known, release } = await admit(req, path, query, req.method ?? "GET", account);
-    res.once("close", release);
+    whenClosed(res, release);
     if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const body = route.body === null ? null : checkBody(route.body, await readObject(req, settings));
     const reply = await route.handle({
@@ -143,7 +144,7 @@ export function httpServer(options: HttpOptions): Server {
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
     const { route, known, release } = await admit(req, path, query, "GET", account);
-    socket.once("close", release);
+    whenClosed(socket, release);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
     const { requestId, accepted } = account;

@@ -77,7 +77,9 @@ export async function appendSession(
   } catch (error) {
     const request_id = String(res.getHeader(requestIdHeader));
     const known = toldOf(error);
-    if (known === undefined) report("error", "bug", { code: bug, request_id, stack: stackOf(error) });
+    // A producer that has gone away is nobody's mistake.
+    if (known === undefined && !req.errored)
+      report("error", "bug", { code: bug, request_id, stack: stackOf(error) });
     res.write(`${JSON.stringify(known ?? new RunwireError(bug, request_id))}\n`);
   } finally {
     clearInterval(renewing);
