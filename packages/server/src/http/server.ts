@@ -15,6 +15,7 @@ import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
+import { whenClosed } from "./closing.js";
 import { front } from "./front.js";
 import {
   type Call,
@@ -50,10 +51,17 @@ export function httpServer(options: HttpOptions): Server {
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
     let release = (): void => {};
-    const account = accounts.request(req, res, () => release());
-    handle(req, res, account, (entered) => {
-      release = entered;
-    }).catch((error: unknown) => fail(req, res, account, error));
+    let isOver = false;
+    const account = accounts.request(req, res, () => {
+      isOver = true;
+      release();
+    });
+    const onEntered = (entered: () => void): void => {
+      // The client may have gone while it was asked who it is.
+      if (isOver) entered();
+      else release = entered;
+    };
+    handle(req, res, account, onEntered).catch((error: unknown) => fail(req, res, account, error));
   });
 
   async function handle(
@@ -209,7 +217,7 @@ export function httpServer(options: HttpOptions): Server {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const onClose = (release: () => void): void => void socket.once("close", release);
+    const onClose = (release: () => void): void => whenClosed(socket, release);
     const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
