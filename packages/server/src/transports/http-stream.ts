@@ -77,12 +77,15 @@ export function httpStream(
     stream?.drained();
   };
   socket?.on("drain", drained);
-  res.once("close", () => {
+  const closed = (): void => {
     gone = true;
     remove();
     socket?.off("drain", drained);
     stream?.close("broken");
-  });
+  };
+  // The client may have gone while its run was looked up; nobody would say so again.
+  if (socket === null || socket.destroyed) closed();
+  else res.once("close", closed);
 
   function write(bytes: Buffer): void {
     if (gone || socket === null) return;
