@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
-import { isId, RunwireError } from "@runwire/protocol";
+import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import { Limited, type Quotas } from "../quotas.js";
@@ -50,8 +50,8 @@ export function httpServer(options: HttpOptions): Server {
   const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    let release = (): void => {};
     let isOver = false;
+    let release = (): void => {};
     const account = accounts.request(req, res, () => {
       isOver = true;
       release();
@@ -273,8 +273,8 @@ function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {
 function paramOf({ params }: Found): (name: string) => string {
   return (name) => {
     const value = params.get(name);
-    if (isId(value)) return value;
-    // Nothing that is not an id names a run.
+    // Nothing else names a run; a feed is a log too, and not for whoever guesses its name.
+    if (name === "id" ? isRunId(value) : isId(value)) return value as string;
     if (name === "id") throw new RunwireError("KAI-RUN-MISSING-0001");
     throw new RunwireError("KAI-STREAM-PARAM-0001", `the ${name} in the path must be an id`);
   };
@@ -316,4 +316,9 @@ function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
       `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
+  // It gets time to read the answer, and then the connection goes, whether or not it wants to.
+  socket.resume();
+  setTimeout(() => socket.destroy(), refusedMs).unref();
 }
+
+const refusedMs = 500;
