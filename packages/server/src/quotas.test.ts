@@ -13,7 +13,10 @@ const anyNumber: QuotaLimits = {
 function held(limits: Partial<QuotaLimits>) {
   let nowMs = 0;
   const clock = { now: () => nowMs, monotonic: () => nowMs };
-  return { ...quotas({ ...anyNumber, ...limits }, clock), pass: (ms: number) => void (nowMs += ms) };
+  const pass = (ms: number): void => {
+    nowMs += ms;
+  };
+  return { ...quotas({ ...anyNumber, ...limits }, clock), pass };
 }
 
 /** Milliseconds to wait, or undefined where it was allowed. */
