@@ -44,7 +44,8 @@ const headersMs = 20_000;
 export function httpServer(options: HttpOptions): Server {
   const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
   const { find, methods } = router(routes);
-  const { check: checkFront, headers: guardsOf, preflight } = front(settings);
+  const understood = routes.flatMap(({ headers }) => Object.keys(headers));
+  const { check: checkFront, headers: guardsOf, preflight } = front(settings, understood);
   // A query that is not there says the same every time.
   const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
   const server = listener(options);
@@ -194,7 +195,7 @@ export function httpServer(options: HttpOptions): Server {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else {
       const told = unreadable(error.code, settings);
-      refuse(socket, told, accounts.unreadable(told));
+      refuse(socket, told, accounts.unreadable(told), guardsOf(undefined));
     }
   });
 
@@ -204,7 +205,7 @@ export function httpServer(options: HttpOptions): Server {
     upgrade(req, socket, head, account).catch((error: unknown) => {
       const told = toldOf(error, account);
       account.refused(told);
-      refuse(socket, told, account.requestId);
+      refuse(socket, told, account.requestId, guardsOf(req));
     });
   });
 
@@ -307,10 +308,11 @@ function unreadable(code: string | undefined, { headerBytesMax }: Settings): Run
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string, guards: readonly string[]): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
   const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
+  for (let i = 0; i < guards.length; i += 2) headers.push(`${guards[i]}: ${guards[i + 1]}\r\n`);
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
       `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
