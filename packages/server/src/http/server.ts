@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
-import { isId, RunwireError } from "@runwire/protocol";
+import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import { Limited, type Quotas } from "../quotas.js";
@@ -15,6 +15,7 @@ import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
+import { whenClosed } from "./closing.js";
 import { front } from "./front.js";
 import {
   type Call,
@@ -43,17 +44,25 @@ const headersMs = 20_000;
 export function httpServer(options: HttpOptions): Server {
   const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
   const { find, methods } = router(routes);
-  const { check: checkFront, headers: guardsOf, preflight } = front(settings);
+  const understood = routes.flatMap(({ headers }) => Object.keys(headers));
+  const { check: checkFront, headers: guardsOf, preflight } = front(settings, understood);
   // A query that is not there says the same every time.
   const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
   const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
+    let isOver = false;
     let release = (): void => {};
-    const account = accounts.request(req, res, () => release());
-    handle(req, res, account, (entered) => {
-      release = entered;
-    }).catch((error: unknown) => fail(req, res, account, error));
+    const account = accounts.request(req, res, () => {
+      isOver = true;
+      release();
+    });
+    const onEntered = (entered: () => void): void => {
+      // The client may have gone while it was asked who it is.
+      if (isOver) entered();
+      else release = entered;
+    };
+    handle(req, res, account, onEntered).catch((error: unknown) => fail(req, res, account, error));
   });
 
   async function handle(
@@ -186,7 +195,7 @@ export function httpServer(options: HttpOptions): Server {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else {
       const told = unreadable(error.code, settings);
-      refuse(socket, told, accounts.unreadable(told));
+      refuse(socket, told, accounts.unreadable(told), guardsOf(undefined));
     }
   });
 
@@ -196,7 +205,7 @@ export function httpServer(options: HttpOptions): Server {
     upgrade(req, socket, head, account).catch((error: unknown) => {
       const told = toldOf(error, account);
       account.refused(told);
-      refuse(socket, told, account.requestId);
+      refuse(socket, told, account.requestId, guardsOf(req));
     });
   });
 
@@ -209,7 +218,7 @@ export function httpServer(options: HttpOptions): Server {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const onClose = (release: () => void): void => void socket.once("close", release);
+    const onClose = (release: () => void): void => whenClosed(socket, release);
     const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
@@ -265,8 +274,8 @@ function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {
 function paramOf({ params }: Found): (name: string) => string {
   return (name) => {
     const value = params.get(name);
-    if (isId(value)) return value;
-    // Nothing that is not an id names a run.
+    // Nothing else names a run; a feed is a log too, and not for whoever guesses its name.
+    if (name === "id" ? isRunId(value) : isId(value)) return value as string;
     if (name === "id") throw new RunwireError("KAI-RUN-MISSING-0001");
     throw new RunwireError("KAI-STREAM-PARAM-0001", `the ${name} in the path must be an id`);
   };
@@ -299,13 +308,19 @@ function unreadable(code: string | undefined, { headerBytesMax }: Settings): Run
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string, guards: readonly string[]): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
   const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
+  for (let i = 0; i < guards.length; i += 2) headers.push(`${guards[i]}: ${guards[i + 1]}\r\n`);
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
       `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
+  // It gets time to read the answer, and then the connection goes, whether or not it wants to.
+  socket.resume();
+  setTimeout(() => socket.destroy(), refusedMs).unref();
 }
+
+const refusedMs = 500;

@@ -5,7 +5,15 @@ import { randomBytes } from "node:crypto";
 import { RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Caller, Credentials } from "../auth/caller.js";
-import { bearerOf, csrfHeader, hashOf, sessionCookie, sessionOf, ticketFirstUseMs } from "../auth/gate.js";
+import {
+  bearerOf,
+  csrfHeader,
+  hashOf,
+  isOtherSite,
+  sessionCookie,
+  sessionOf,
+  ticketFirstUseMs,
+} from "../auth/gate.js";
 import { wrongBody } from "../http/check.js";
 import { isOwnPage, isTls } from "../http/front.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
@@ -138,7 +146,7 @@ async function signIn(
 ): Promise<Reply> {
   if (credentials === null) throw wrongBody("this server is open: there is nothing to sign in with");
   // Otherwise another site's page could sign its visitor in as someone else.
-  if (req.headers.origin !== undefined && !isOwnPage(req))
+  if (isOtherSite(req) || (req.headers.origin !== undefined && !isOwnPage(req)))
     throw new RunwireError("KAI-AUTH-CSRF-0001", "sign in from the console's own page");
   const token = body.key ?? bearerOf(req);
   if (token === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0001", "send `key`");
