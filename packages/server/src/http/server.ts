@@ -73,6 +73,12 @@ export function httpServer(options: HttpOptions): Server {
   ): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
+<<<<<<< HEAD
+=======
+    for (const [name, value] of Object.entries(guardsOf(req))) res.setHeader(name, value);
+    if (req.httpVersionMajor === 2 && headerBytes(req) > settings.headerBytesMax)
+      throw headersTooLarge(settings);
+>>>>>>> eb52a23fbc38bf115ed96b4efa226247771b9f33
     checkFront(req);
     const { path, query } = split(req);
     if (req.method === "OPTIONS") {
@@ -244,8 +250,9 @@ function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
     maxSessionMemory: sessionMegabytesMax,
     settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
   });
-  // The same events, requests and responses, as far as this server uses them.
-  return secure as unknown as Server;
+  // The same events, requests and responses, as far as this server uses them. For HTTP/1.1 it knows the options only
+  // as properties; without them it would cut append sessions off after five minutes.
+  return Object.assign(secure as unknown as Server, options);
 }
 
 const streamsPerSessionMax = 250;
@@ -300,10 +307,38 @@ function headersOf(error: RunwireError): { readonly [name: string]: string } {
   };
 }
 
+<<<<<<< HEAD
 function unreadable(code: string | undefined, { headerBytesMax }: Settings): RunwireError {
   if (code === "HPE_HEADER_OVERFLOW") {
     return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
   }
+=======
+function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
+  // A line break at the end, for those who read it in a terminal.
+  const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
+  // An unread body would be taken for the next request.
+  if (!req.complete) res.shouldKeepAlive = false;
+  res.writeHead(status, {
+    ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
+    ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
+    "Cache-Control": "no-store",
+    ...headers,
+  });
+  res.end(req.method === "HEAD" ? "" : content);
+}
+
+/** The parser of HTTP/1.1 counts by itself; HTTP/2 only tells its clients what they may send. */
+function headerBytes({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, text) => sum + text.length, 0);
+}
+
+function headersTooLarge({ headerBytesMax }: Settings): RunwireError {
+  return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
+}
+
+function unreadable(code: string | undefined, settings: Settings): RunwireError {
+  if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(settings);
+>>>>>>> eb52a23fbc38bf115ed96b4efa226247771b9f33
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new RunwireError("KAI-REQUEST-TIME-0001");
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
