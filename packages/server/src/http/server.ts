@@ -199,6 +199,7 @@ export function httpServer(options: HttpOptions): Server {
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else if (isAnswering(socket)) hangUp(socket);
     else {
       const told = unreadable(error.code, settings);
       refuse(socket, told, accounts.unreadable(told), guardsOf(undefined));
@@ -353,9 +354,22 @@ function refuse(socket: Duplex, error: RunwireError, requestId: string, guards: 
       `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
-  // It gets time to read the answer, and then the connection goes, whether or not it wants to.
-  socket.resume();
-  setTimeout(() => socket.destroy(), refusedMs).unref();
+  hangUp(socket);
 }
 
-const refusedMs = 500;
+/** It gets time to read the answer, and then the connection goes, whether or not it wants to. */
+function hangUp(socket: Duplex): void {
+  socket.resume();
+  setTimeout(() => socket.destroy(), hangUpMs).unref();
+}
+
+const hangUpMs = 500;
+
+/**
+ * Whether a whole request that came before is still to be answered, or an answer has begun: what follows is not HTTP,
+ * but whoever waits would take this for its answer. (Node has no other name for the response whose turn it is.)
+ */
+function isAnswering(socket: Duplex): boolean {
+  const { _httpMessage: current } = socket as { _httpMessage?: ServerResponse | null };
+  return current != null && (current.req.complete || current.headersSent);
+}
