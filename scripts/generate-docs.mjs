@@ -62,7 +62,7 @@ function settingsTables() {
 }
 
 function scopesTable(paths) {
-  const order = ["anyone", "read", "write", "control", "approve", "admin"];
+  const order = ["anyone", "any", "read", "write", "control", "approve", "admin"];
   const rows = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { "x-runwire-scope": scope, security, summary }]) => {
       const ticket = security.some((way) => "ticket" in way) ? "yes" : "";

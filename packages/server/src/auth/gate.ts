@@ -85,7 +85,7 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     async admit(route, asked) {
       if (route.scope === "anyone") return openCaller;
       const caller = await callerFor(route, asked);
-      if (!caller.scopes.has(route.scope))
+      if (route.scope !== "any" && !caller.scopes.has(route.scope))
         throw new RunwireError("KAI-AUTH-SCOPE-0001", `this needs \`${route.scope}\``);
       return caller;
     },

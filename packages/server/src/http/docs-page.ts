@@ -51,7 +51,7 @@ export function docsPage(routes: readonly Route[], version: string): string {
 
 function section(route: Route): string {
   const { does, scope, headers, answers, body, raw, ticket } = route;
-  const held = scope === "anyone" ? "no credential needed" : `scope <code>${scope}</code>`;
+  const held = heldBy(scope);
   const tickets = ticket === null ? "" : ", or a stream ticket";
   const bodies = body === null ? Object.entries(raw ?? {}) : [["application/json", body] as const];
   return `<section id="${anchor(route)}"><h3>${heading(route)}</h3>
@@ -68,6 +68,11 @@ ${table("query", membersOf(route.query))}${table(
     text: [text, Object.keys(content).join(", ")].filter((part) => part !== "").join(" — "),
   })),
 )}<pre>${escaped(curl(route))}</pre></section>`;
+}
+
+function heldBy(scope: Route["scope"]): string {
+  if (scope === "anyone") return "no credential needed";
+  return scope === "any" ? "any credential" : `scope <code>${scope}</code>`;
 }
 
 interface Row {

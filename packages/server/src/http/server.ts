@@ -73,12 +73,8 @@ export function httpServer(options: HttpOptions): Server {
   ): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
-<<<<<<< HEAD
-=======
-    for (const [name, value] of Object.entries(guardsOf(req))) res.setHeader(name, value);
     if (req.httpVersionMajor === 2 && headerBytes(req) > settings.headerBytesMax)
       throw headersTooLarge(settings);
->>>>>>> eb52a23fbc38bf115ed96b4efa226247771b9f33
     checkFront(req);
     const { path, query } = split(req);
     if (req.method === "OPTIONS") {
@@ -178,7 +174,7 @@ export function httpServer(options: HttpOptions): Server {
     // A line break at the end, for those who read it in a terminal.
     const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
     // An unread body would be taken for the next request.
-    if (!req.complete) res.shouldKeepAlive = false;
+    if (!req.complete && hasBody(req)) res.shouldKeepAlive = false;
     begin(req, res, account, status, {
       ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
       ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
@@ -295,6 +291,10 @@ function split({ url = "/" }: IncomingMessage): { readonly path: string; readonl
   return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
 }
 
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
 /** Shared, and read only: most requests have none. */
 const noQuery = new URLSearchParams();
 
@@ -308,26 +308,6 @@ function headersOf(error: RunwireError): { readonly [name: string]: string } {
   };
 }
 
-<<<<<<< HEAD
-function unreadable(code: string | undefined, { headerBytesMax }: Settings): RunwireError {
-  if (code === "HPE_HEADER_OVERFLOW") {
-    return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
-  }
-=======
-function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
-  // A line break at the end, for those who read it in a terminal.
-  const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
-  // An unread body would be taken for the next request.
-  if (!req.complete) res.shouldKeepAlive = false;
-  res.writeHead(status, {
-    ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
-    ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
-    "Cache-Control": "no-store",
-    ...headers,
-  });
-  res.end(req.method === "HEAD" ? "" : content);
-}
-
 /** The parser of HTTP/1.1 counts by itself; HTTP/2 only tells its clients what they may send. */
 function headerBytes({ rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((sum, text) => sum + text.length, 0);
@@ -339,7 +319,6 @@ function headersTooLarge({ headerBytesMax }: Settings): RunwireError {
 
 function unreadable(code: string | undefined, settings: Settings): RunwireError {
   if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(settings);
->>>>>>> eb52a23fbc38bf115ed96b4efa226247771b9f33
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new RunwireError("KAI-REQUEST-TIME-0001");
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
