@@ -111,6 +111,7 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_blobs_ref: { at: ({ ref = "" }) => ({ ref }) },
   get_retention: {},
   put_retention: { body: { done_days: 90, aborted_days: 30, error_days: null, full_days: 7 } },
+  delete_retention: {},
   post_retention_apply: { body: { dry_run: true } },
   post_stream_tickets: { body: { run_list: true } },
   get_session: {},

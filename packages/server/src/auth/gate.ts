@@ -85,7 +85,7 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     async admit(route, asked) {
       if (route.scope === "anyone") return openCaller;
       const caller = await callerFor(route, asked);
-      if (!caller.scopes.has(route.scope))
+      if (route.scope !== "any" && !caller.scopes.has(route.scope))
         throw new RunwireError("KAI-AUTH-SCOPE-0001", `this needs \`${route.scope}\``);
       return caller;
     },
@@ -111,12 +111,14 @@ export function bearerOf(req: IncomingMessage): string | undefined {
   return token;
 }
 
+/** The cookie that only this host can have set is preferred: a sibling of the host may have planted the other one. */
 export function sessionOf({ headers: { cookie = "" } }: IncomingMessage): string | undefined {
+  const found = new Map<string, string>();
   for (const pair of cookie.split(";")) {
     const [name = "", value = ""] = pair.trim().split("=", 2);
-    if ((name === sessionCookie || name === `__Host-${sessionCookie}`) && value !== "") return value;
+    if (value !== "" && !found.has(name)) found.set(name, value);
   }
-  return undefined;
+  return found.get(`__Host-${sessionCookie}`) ?? found.get(sessionCookie);
 }
 
 /**
@@ -124,13 +126,18 @@ export function sessionOf({ headers: { cookie = "" } }: IncomingMessage): string
  * page, and, for what changes something, by a word that only our page can know.
  */
 function checkPage(req: IncomingMessage, csrf: string): void {
-  const site = req.headers["sec-fetch-site"];
-  const foreign = (site !== undefined && site !== "same-origin" && site !== "none") || !originIsOwn(req);
-  if (foreign) throw new RunwireError("KAI-AUTH-CSRF-0001", "a session is for the console's own pages");
+  if (isOtherSite(req) || !originIsOwn(req))
+    throw new RunwireError("KAI-AUTH-CSRF-0001", "a session is for the console's own pages");
   if (isSafe(req)) return;
   const word = req.headers[csrfHeader];
   if (typeof word !== "string" || !sameText(word, csrf))
     throw new RunwireError("KAI-AUTH-CSRF-0001", `send \`${csrfHeader}\` as \`GET /v1/session\` tells it`);
+}
+
+/** By the browser's own word, where it gives one. */
+export function isOtherSite({ headers }: IncomingMessage): boolean {
+  const site = headers["sec-fetch-site"];
+  return site !== undefined && site !== "same-origin" && site !== "none";
 }
 
 function originIsOwn(req: IncomingMessage): boolean {

@@ -27,7 +27,7 @@ export function readText(req: IncomingMessage, bytesMax: number): Promise<string
       if (bytes > bytesMax) fail(tooLarge(bytesMax));
       else chunks.push(chunk);
     });
-    req.once("error", fail);
+    req.once("error", (cause) => fail(new RunwireError("KAI-STREAM-CONN-0001", undefined, { cause })));
     req.once("end", () => {
       clearTimeout(timer);
       try {

@@ -9,16 +9,14 @@ import type { Settings } from "../settings.js";
 export interface Front {
   /** Throws 403 where this server is not meant, or a foreign page asks. */
   check(req: IncomingMessage): void;
-  /** What goes out with every answer: names and values in turn. */
-  headers(req: IncomingMessage): readonly string[];
+  /** What goes out with every answer, names and values in turn; undefined for what was no request. */
+  headers(req: IncomingMessage | undefined): readonly string[];
   /** The answer to a browser that asks whether it may ask. */
   preflight(methods: readonly string[]): { readonly [name: string]: string };
 }
 
 const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);
-const requestHeaders =
-  "Authorization, Content-Type, Detail, Idempotency-Key, Last-Event-ID, Producer-Epoch, Producer-Id, Producer-Seq";
-const answerHeaders = "Location, Retry-After, Runwire-Request-Id";
+const answerHeaders = "Content-Range, ETag, Idempotency-Replayed, Location, Retry-After, Runwire-Request-Id";
 const preflightSeconds = 600;
 
 /** A browser that is shown one of our answers as a page runs, embeds and tells nothing. */
@@ -30,8 +28,13 @@ const guards = [
 ].flat();
 const tlsGuards = [...guards, "Strict-Transport-Security", "max-age=31536000"];
 
-export function front({ auth, origins }: Pick<Settings, "auth" | "origins">): Front {
+/** `understood` are the request headers that some route knows. */
+export function front(
+  { auth, origins }: Pick<Settings, "auth" | "origins">,
+  understood: readonly string[],
+): Front {
   const allowed = new Set(origins);
+  const requestHeaders = [...new Set(["Authorization", "Content-Type", ...understood])].toSorted().join(", ");
   return {
     check(req) {
       const host = hostOf(req);
@@ -49,6 +52,7 @@ export function front({ auth, origins }: Pick<Settings, "auth" | "origins">): Fr
       }
     },
     headers(req) {
+      if (req === undefined) return guards;
       const base = isTls(req) ? tlsGuards : guards;
       const { origin } = req.headers;
       if (allowed.size === 0) return base;

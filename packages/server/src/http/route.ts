@@ -61,8 +61,8 @@ export interface Route {
   readonly path: string;
   /** One line for the documents. */
   readonly does: string;
-  /** What the caller must hold; `anyone` asks for no credential. */
-  readonly scope: Scope | "anyone";
+  /** What the caller must hold; `any` takes every credential, `anyone` asks for none. */
+  readonly scope: Scope | "any" | "anyone";
   readonly query: z.ZodObject;
   /** A JSON object that is read and checked before the handler is called. */
   readonly body: z.ZodType | null;

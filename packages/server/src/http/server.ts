@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
-import { isId, RunwireError } from "@runwire/protocol";
+import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import { Limited, type Quotas } from "../quotas.js";
@@ -15,6 +15,7 @@ import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
+import { whenClosed } from "./closing.js";
 import { front } from "./front.js";
 import {
   type Call,
@@ -43,17 +44,25 @@ const headersMs = 20_000;
 export function httpServer(options: HttpOptions): Server {
   const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
   const { find, methods } = router(routes);
-  const { check: checkFront, headers: guardsOf, preflight } = front(settings);
+  const understood = routes.flatMap(({ headers }) => Object.keys(headers));
+  const { check: checkFront, headers: guardsOf, preflight } = front(settings, understood);
   // A query that is not there says the same every time.
   const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
   const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
+    let isOver = false;
     let release = (): void => {};
-    const account = accounts.request(req, res, () => release());
-    handle(req, res, account, (entered) => {
-      release = entered;
-    }).catch((error: unknown) => fail(req, res, account, error));
+    const account = accounts.request(req, res, () => {
+      isOver = true;
+      release();
+    });
+    const onEntered = (entered: () => void): void => {
+      // The client may have gone while it was asked who it is.
+      if (isOver) entered();
+      else release = entered;
+    };
+    handle(req, res, account, onEntered).catch((error: unknown) => fail(req, res, account, error));
   });
 
   async function handle(
@@ -64,6 +73,8 @@ export function httpServer(options: HttpOptions): Server {
   ): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
+    if (req.httpVersionMajor === 2 && headerBytes(req) > settings.headerBytesMax)
+      throw headersTooLarge(settings);
     checkFront(req);
     const { path, query } = split(req);
     if (req.method === "OPTIONS") {
@@ -163,7 +174,7 @@ export function httpServer(options: HttpOptions): Server {
     // A line break at the end, for those who read it in a terminal.
     const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
     // An unread body would be taken for the next request.
-    if (!req.complete) res.shouldKeepAlive = false;
+    if (!req.complete && hasBody(req)) res.shouldKeepAlive = false;
     begin(req, res, account, status, {
       ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
       ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
@@ -184,9 +195,10 @@ export function httpServer(options: HttpOptions): Server {
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else if (isAnswering(socket)) hangUp(socket);
     else {
       const told = unreadable(error.code, settings);
-      refuse(socket, told, accounts.unreadable(told));
+      refuse(socket, told, accounts.unreadable(told), guardsOf(undefined));
     }
   });
 
@@ -196,7 +208,7 @@ export function httpServer(options: HttpOptions): Server {
     upgrade(req, socket, head, account).catch((error: unknown) => {
       const told = toldOf(error, account);
       account.refused(told);
-      refuse(socket, told, account.requestId);
+      refuse(socket, told, account.requestId, guardsOf(req));
     });
   });
 
@@ -209,7 +221,7 @@ export function httpServer(options: HttpOptions): Server {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const onClose = (release: () => void): void => void socket.once("close", release);
+    const onClose = (release: () => void): void => whenClosed(socket, release);
     const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
@@ -235,8 +247,9 @@ function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
     maxSessionMemory: sessionMegabytesMax,
     settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
   });
-  // The same events, requests and responses, as far as this server uses them.
-  return secure as unknown as Server;
+  // The same events, requests and responses, as far as this server uses them. For HTTP/1.1 it knows the options only
+  // as properties; without them it would cut append sessions off after five minutes.
+  return Object.assign(secure as unknown as Server, options);
 }
 
 const streamsPerSessionMax = 250;
@@ -265,8 +278,8 @@ function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {
 function paramOf({ params }: Found): (name: string) => string {
   return (name) => {
     const value = params.get(name);
-    if (isId(value)) return value;
-    // Nothing that is not an id names a run.
+    // Nothing else names a run; a feed is a log too, and not for whoever guesses its name.
+    if (name === "id" ? isRunId(value) : isId(value)) return value as string;
     if (name === "id") throw new RunwireError("KAI-RUN-MISSING-0001");
     throw new RunwireError("KAI-STREAM-PARAM-0001", `the ${name} in the path must be an id`);
   };
@@ -276,6 +289,10 @@ function split({ url = "/" }: IncomingMessage): { readonly path: string; readonl
   const at = url.indexOf("?");
   if (at < 0) return { path: url, query: noQuery };
   return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /** Shared, and read only: most requests have none. */
@@ -291,21 +308,47 @@ function headersOf(error: RunwireError): { readonly [name: string]: string } {
   };
 }
 
-function unreadable(code: string | undefined, { headerBytesMax }: Settings): RunwireError {
-  if (code === "HPE_HEADER_OVERFLOW") {
-    return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
-  }
+/** The parser of HTTP/1.1 counts by itself; HTTP/2 only tells its clients what they may send. */
+function headerBytes({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, text) => sum + text.length, 0);
+}
+
+function headersTooLarge({ headerBytesMax }: Settings): RunwireError {
+  return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
+}
+
+function unreadable(code: string | undefined, settings: Settings): RunwireError {
+  if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(settings);
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new RunwireError("KAI-REQUEST-TIME-0001");
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(socket: Duplex, error: RunwireError, requestId: string): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string, guards: readonly string[]): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
   const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
+  for (let i = 0; i < guards.length; i += 2) headers.push(`${guards[i]}: ${guards[i + 1]}\r\n`);
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
       `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
+  hangUp(socket);
+}
+
+/** It gets time to read the answer, and then the connection goes, whether or not it wants to. */
+function hangUp(socket: Duplex): void {
+  socket.resume();
+  setTimeout(() => socket.destroy(), hangUpMs).unref();
+}
+
+const hangUpMs = 500;
+
+/**
+ * Whether a whole request that came before is still to be answered, or an answer has begun: what follows is not HTTP,
+ * but whoever waits would take this for its answer. (Node has no other name for the response whose turn it is.)
+ */
+function isAnswering(socket: Duplex): boolean {
+  const { _httpMessage: current } = socket as { _httpMessage?: ServerResponse | null };
+  return current != null && (current.req.complete || current.headersSent);
 }

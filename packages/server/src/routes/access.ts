@@ -5,7 +5,15 @@ import { randomBytes } from "node:crypto";
 import { RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Caller, Credentials } from "../auth/caller.js";
-import { bearerOf, csrfHeader, hashOf, sessionCookie, sessionOf, ticketFirstUseMs } from "../auth/gate.js";
+import {
+  bearerOf,
+  csrfHeader,
+  hashOf,
+  isOtherSite,
+  sessionCookie,
+  sessionOf,
+  ticketFirstUseMs,
+} from "../auth/gate.js";
 import { wrongBody } from "../http/check.js";
 import { isOwnPage, isTls } from "../http/front.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
@@ -80,7 +88,7 @@ export function accessRoutes(
       method: "GET",
       path: "/v1/session",
       does: "who you are, and what you may do",
-      scope: "read",
+      scope: "any",
       answers: { 200: { does: "the caller", content: json(sessionShape) } },
       handle: async (call) => ({
         status: 200,
@@ -91,7 +99,7 @@ export function accessRoutes(
       method: "DELETE",
       path: "/v1/session",
       does: "sign out",
-      scope: "read",
+      scope: "any",
       answers: { 204: { does: "the session is over" } },
       handle: (call) => signOut(rooms, call),
     }),
@@ -138,7 +146,7 @@ async function signIn(
 ): Promise<Reply> {
   if (credentials === null) throw wrongBody("this server is open: there is nothing to sign in with");
   // Otherwise another site's page could sign its visitor in as someone else.
-  if (req.headers.origin !== undefined && !isOwnPage(req))
+  if (isOtherSite(req) || (req.headers.origin !== undefined && !isOwnPage(req)))
     throw new RunwireError("KAI-AUTH-CSRF-0001", "sign in from the console's own page");
   const token = body.key ?? bearerOf(req);
   if (token === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0001", "send `key`");

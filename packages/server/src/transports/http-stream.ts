@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Duplex } from "node:stream";
 import { type Close, keepalive, sseFrame, sseRetry } from "@runwire/protocol";
+import { whenClosed } from "../http/closing.js";
 import type { Call } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
@@ -19,6 +20,8 @@ const contentTypes = {
 const signs = { sse: Buffer.from(keepalive), ndjson: Buffer.from("\n") };
 const retryMsMin = 50;
 const retryMsMax = 2000;
+/** How long whoever has no right to the connection any more may keep it, by not reading that it is over. */
+const comeForEndMs = 5000;
 
 export interface HttpStream {
   readonly sink: Sink;
@@ -45,6 +48,8 @@ export function httpStream(
   let stream: Stream | undefined;
   let sentMs = clock.monotonic();
   let gone = false;
+  let ended = false;
+  let letGo: NodeJS.Timeout | undefined;
   let full = false;
   const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
 
@@ -69,6 +74,7 @@ export function httpStream(
         framed(Buffer.from(framing === "sse" ? sseFrame({ event: "closing", data: told }) : `${told}\n`)),
       );
       stream?.close("leaving", "credentials");
+      letGo = setTimeout(() => socket?.destroy(), comeForEndMs).unref();
     },
   });
   const drained = (): void => {
@@ -77,15 +83,17 @@ export function httpStream(
     stream?.drained();
   };
   socket?.on("drain", drained);
-  res.once("close", () => {
+  whenClosed(res, () => {
     gone = true;
+    clearTimeout(letGo);
     remove();
     socket?.off("drain", drained);
     stream?.close("broken");
   });
 
   function write(bytes: Buffer): void {
-    if (gone || socket === null) return;
+    // After its end the connection is the next answer's.
+    if (gone || ended || socket === null) return;
     sentMs = clock.monotonic();
     // Full only when the kernel has not taken it all: a large write that went out at once blocks nobody.
     full = !socket.write(bytes) && socket.writableLength > 0;
@@ -107,6 +115,8 @@ export function httpStream(
           const spread = Math.round(retryMsMin + Math.random() * (retryMsMax - retryMsMin));
           write(framed(Buffer.from(sseRetry(spread))));
         }
+        ended = true;
+        remove();
         res.end();
       },
     },

@@ -1,0 +1,350 @@
+// TLS, and with it HTTP/2: the same server on another wire, with many streams on one connection.
+
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from "node:http2";
+import { join } from "node:path";
+import { createKey, startGateway } from "@runwire/server";
+import { beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { ask, expectSoon, type Key, newKey, newRun, write } from "./access.js";
+import { lifecycle, runPath, text } from "./calls.js";
+import { parseMetrics, total } from "./prometheus-text.js";
+import { underTest } from "./under-test.js";
+
+const openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"].find(existsSync);
+if (openssl === undefined)
+  process.stdout.write("tls.test: skipped, there is no openssl to make a certificate with\n");
+
+/** A certificate of its own for each server. */
+function tlsIn(folder: string): { readonly tlsCert: string; readonly tlsKey: string } {
+  const files = { tlsCert: join(folder, "cert.pem"), tlsKey: join(folder, "key.pem") };
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const made = ["-keyout", files.tlsKey, "-out", files.tlsCert, "-days", "1", "-nodes"];
+  if (openssl !== undefined && !existsSync(files.tlsCert)) {
+    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+    execFileSync(openssl, ["req", "-x509", ...curve, ...made, ...subject], { stdio: "ignore" });
+  }
+  return files;
+}
+
+describe.skipIf(openssl === undefined)("over TLS", () => {
+  const server = underTest(startGateway, (folder) => ({
+    auth: "keys" as const,
+    requestsPerSecond: 0,
+    connectionsPerTenantMax: 400,
+    headerBytesMax: 8192,
+    graceMs: 5000,
+    ...(openssl === undefined ? {} : tlsIn(folder)),
+  }));
+  let alice: Key;
+  let operator: Key;
+
+  beforeAll(async () => {
+    [alice, operator] = (await Promise.all([
+      newKey(createKey, server, "alice"),
+      newKey(createKey, server, "operator"),
+    ])) as [Key, Key];
+  });
+
+  async function session(): Promise<ClientHttp2Session> {
+    const opened = connect(server.url, { rejectUnauthorized: false });
+    opened.on("error", () => {});
+    await new Promise<void>((resolve, reject) => {
+      opened.once("connect", () => resolve());
+      opened.once("error", reject);
+    });
+    // A reader that stalls holds back its own stream, not the connection.
+    opened.setLocalWindowSize(16 * 1024 * 1024);
+    return opened;
+  }
+
+  interface Exchange {
+    readonly stream: ClientHttp2Stream;
+    readonly headers: IncomingHttpHeaders & { ":status"?: number };
+    readonly text: () => string;
+    readonly ended: Promise<{ readonly clean: boolean }>;
+    until(holds: (text: string) => boolean): Promise<void>;
+  }
+
+  async function exchange(
+    over: ClientHttp2Session,
+    path: string,
+    given: { readonly method?: string; readonly body?: unknown; readonly headers?: object } = {},
+  ): Promise<Exchange> {
+    const { method = "GET", body } = given;
+    const stream = over.request({
+      ":method": method,
+      ":path": path,
+      authorization: alice.headers.Authorization,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...given.headers,
+    });
+    let said = "";
+    let clean = true;
+    let over_ = false;
+    stream.setEncoding("utf8");
+    stream.on("data", (part: string) => {
+      said += part;
+    });
+    stream.on("error", () => {
+      clean = false;
+    });
+    const ended = new Promise<{ clean: boolean }>((resolve) => {
+      stream.once("close", () => {
+        over_ = true;
+        resolve({ clean: clean && stream.rstCode === constants.NGHTTP2_NO_ERROR });
+      });
+    });
+    stream.end(body === undefined ? undefined : JSON.stringify(body));
+    const headers = await new Promise<Exchange["headers"]>((resolve, reject) => {
+      stream.once("response", resolve);
+      stream.once("close", () => reject(new Error(`no answer: ${stream.rstCode}`)));
+    });
+    return {
+      stream,
+      headers,
+      text: () => said,
+      ended,
+      until: (holds) =>
+        new Promise((resolve, reject) => {
+          const look = (): void => {
+            // What is waited for comes last; the whole would be searched again and again.
+            if (holds(said.slice(-2000))) resolve();
+            else if (over_) reject(new Error(`it ended first, after ${said.length} characters`));
+            else stream.once("data", () => setImmediate(look));
+          };
+          stream.once("close", () => setImmediate(look));
+          look();
+        }),
+    };
+  }
+
+  async function whole(...asked: Parameters<typeof exchange>): Promise<Exchange> {
+    const answer = await exchange(...asked);
+    await answer.ended;
+    return answer;
+  }
+
+  const streamOf = (run_id: string, query = ""): string =>
+    `${runPath(run_id, "stream")}?dialect=runwire&detail=full${query}`;
+
+  it("serves HTTP/1.1 and WebSockets, and says to come back over TLS [RW-CORS-3]", async () => {
+    const run_id = await newRun(server.url, alice.headers);
+    const { status, headers } = await ask(server.url, {
+      path: runPath(run_id, "stream"),
+      headers: alice.headers,
+    });
+    expect([status, headers["strict-transport-security"]]).toEqual([200, "max-age=31536000"]);
+    expect((await ask(server.url, { path: "/nowhere" })).headers["strict-transport-security"]).toBeDefined();
+    const socket = new WebSocket(server.url.replace("https", "wss") + runPath(run_id, "stream"), {
+      rejectUnauthorized: false,
+      headers: alice.headers,
+    });
+    const heard: string[] = [];
+    socket.on("message", (data) => heard.push(String(data)));
+    const closed = new Promise<number>((resolve) => socket.once("close", resolve));
+    await expect.poll(() => heard.length).toBe(1);
+    await write(server.url, alice.headers, run_id, lifecycle("done"));
+    expect(await closed).toBe(1000);
+    expect(heard).toHaveLength(2);
+    const refused = await ask(server.url, { path: runPath(run_id, "stream"), upgrade: true });
+    expect([refused.status, refused.headers["strict-transport-security"]]).toEqual([401, "max-age=31536000"]);
+  });
+
+  it("signs browsers in with a cookie for this host alone [RW-SESSION-1]", async () => {
+    const { headers } = await ask(server.url, {
+      method: "POST",
+      path: "/v1/session",
+      body: { key: alice.key },
+    });
+    expect(headers["set-cookie"]?.[0]).toMatch(/^__Host-runwire_session=.*; Secure$/);
+  });
+
+  it("serves HTTP/2: create, append, follow, resume, 204 at the end", async () => {
+    const client = await session();
+    const created = await whole(client, "/v1/agent/runs", {
+      method: "POST",
+      body: { prompt: "go", producer: "external" },
+    });
+    expect([created.headers[":status"], created.headers["strict-transport-security"]]).toEqual([
+      201,
+      "max-age=31536000",
+    ]);
+    const { run_id } = JSON.parse(created.text()) as { run_id: string };
+    const following = await exchange(client, streamOf(run_id));
+    expect(following.headers["content-type"]).toBe("text/event-stream; charset=utf-8");
+    await following.until((said) => said.includes("turn.submitted"));
+    const appended = await whole(client, runPath(run_id, "events"), {
+      method: "POST",
+      body: [text("one"), lifecycle("done")],
+    });
+    expect(JSON.parse(appended.text())).toMatchObject({ first_pos: 3 });
+    expect(await following.ended).toEqual({ clean: true });
+    const ids = [...following.text().matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    expect(ids).toEqual(ids.map((_, i) => i + 1));
+    const resumed = await whole(client, streamOf(run_id), { headers: { "last-event-id": "2" } });
+    expect(resumed.text()).toBe(following.text().slice(following.text().indexOf("id: 3\n")));
+    expect(
+      (await whole(client, streamOf(run_id), { headers: { "last-event-id": String(ids.at(-1)) } })).headers[
+        ":status"
+      ],
+    ).toBe(204);
+    const lines = await whole(client, streamOf(run_id), { headers: { accept: "application/x-ndjson" } });
+    expect(lines.text().trimEnd().split("\n")).toHaveLength(ids.length);
+    const refused = await whole(client, "/v1/dialects", { headers: { authorization: "Bearer x" } });
+    expect(refused.headers[":status"]).toBe(401);
+    client.close();
+  });
+
+  it("carries an append session over HTTP/2, and says what is wrong with a line", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const stream = client.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      authorization: alice.headers.Authorization,
+      "content-type": "application/x-ndjson",
+    });
+    let said = "";
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    stream.on("error", () => {});
+    const closed = new Promise((resolve) => stream.once("close", resolve));
+    stream.write(`${JSON.stringify(text("one"))}\n`);
+    await expect.poll(() => said).toContain('"last_pos":3');
+    stream.write("{broken\n");
+    await closed;
+    expect(said).toContain("KAI-STREAM-PROTO-0001");
+    // The connection has others on it.
+    expect((await whole(client, "/livez")).headers[":status"]).toBe(200);
+    client.close();
+  });
+
+  it("does not let a stream that stalls hold up the others on its connection [RW-BACKPRESSURE-2]", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const stalled = await exchange(client, streamOf(run_id, "&backpressure=lossless"));
+    await stalled.until((said) => said.includes("turn.submitted"));
+    stalled.stream.pause();
+    const reading = await exchange(client, streamOf(run_id));
+    for (let i = 0; i < 8; i++) {
+      await write(
+        server.url,
+        alice.headers,
+        run_id,
+        ...Array.from({ length: 16 }, () => text("x".repeat(60_000))),
+      );
+    }
+    await write(server.url, alice.headers, run_id, text("the last"));
+    await reading.until((said) => said.includes("the last"));
+    expect(stalled.text()).not.toContain("the last");
+    stalled.stream.resume();
+    await stalled.until((said) => said.includes("the last"));
+    const events = ({ text: said }: Exchange): string => said().replaceAll(": keepalive\n\n", "");
+    expect(events(stalled)).toBe(events(reading));
+    client.destroy();
+  });
+
+  it("carries a hundred streams on one connection", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const streams = await Promise.all(Array.from({ length: 100 }, () => exchange(client, streamOf(run_id))));
+    await write(server.url, alice.headers, run_id, text("to all"), lifecycle("done"));
+    for (const { ended, text: said } of streams) {
+      expect(await ended).toEqual({ clean: true });
+      expect(said()).toContain("to all");
+    }
+    client.close();
+  });
+
+  it("outlives ten thousand streams that are opened and reset at once, and so do its other clients", async () => {
+    const run_id = await newRun(server.url, alice.headers);
+    const bystander = await session();
+    const following = await exchange(bystander, streamOf(run_id));
+    const rssBefore = process.memoryUsage().rss;
+    const slowest = { ms: 0 };
+    let attacking = true;
+    const others = (async () => {
+      while (attacking) {
+        const beganMs = performance.now();
+        expect((await ask(server.url, { path: "/v1/dialects", headers: operator.headers })).status).toBe(200);
+        slowest.ms = Math.max(slowest.ms, performance.now() - beganMs);
+      }
+    })();
+    for (let sent = 0; sent < 10_000; ) {
+      const attacker = await session();
+      const gone = new Promise<void>((resolve) => attacker.once("close", () => resolve()));
+      for (let i = 0; i < 200 && sent < 10_000 && !attacker.closed && !attacker.destroyed; i++, sent++) {
+        const one = attacker.request({
+          ":path": streamOf(run_id),
+          authorization: alice.headers.Authorization,
+        });
+        one.on("error", () => {});
+        one.close(constants.NGHTTP2_CANCEL);
+      }
+      attacker.close();
+      await Promise.race([gone, new Promise((resolve) => setTimeout(resolve, 2000))]);
+      attacker.destroy();
+    }
+    attacking = false;
+    await others;
+    expect(slowest.ms).toBeLessThan(5000);
+    // Nothing is left of them: no reader but the bystander, and no place that their tenant has lost.
+    const readers = async (): Promise<number> =>
+      total(
+        parseMetrics((await ask(server.url, { path: "/metrics", headers: operator.headers })).text),
+        "runwire_readers",
+      );
+    await expectSoon(readers, (count) => count === 1);
+    expect((await ask(server.url, { path: "/v1/dialects", headers: alice.headers })).status).toBe(200);
+    expect(process.memoryUsage().rss - rssBefore).toBeLessThan(300 * 1024 * 1024);
+    await write(server.url, alice.headers, run_id, text("still here"));
+    await following.until((said) => said.includes("still here"));
+    bystander.destroy();
+  }, 120_000);
+
+  it("refuses headers that are too large, on either version, and goes on", async () => {
+    const large = "x".repeat(10_000);
+    const { status } = await ask(server.url, { path: "/livez", headers: { "X-Large": large } });
+    expect(status).toBe(431);
+    for (const headers of [
+      { "x-large": large },
+      Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`x-${i}`, "y".repeat(40)])),
+    ]) {
+      const client = await session();
+      const answered = await whole(client, "/livez", { headers }).then(
+        (answer) => answer.headers[":status"],
+        () => "reset",
+      );
+      expect([431, "reset"]).toContain(answered);
+      client.destroy();
+    }
+    expect((await ask(server.url, { path: "/livez" })).status).toBe(200);
+  });
+
+  it("ends the streams of HTTP/2 cleanly and in time when it leaves [RW-CLOSE-2]", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const streams = await Promise.all(Array.from({ length: 20 }, () => exchange(client, streamOf(run_id))));
+    await Promise.all(streams.map((one) => one.until((said) => said.includes("turn.submitted"))));
+    const beganMs = performance.now();
+    await server.restart();
+    expect(performance.now() - beganMs).toBeLessThan(4000);
+    for (const { ended, text: said } of streams) {
+      expect(await ended).toEqual({ clean: true });
+      expect(said()).toMatch(/retry: \d+\n\n$/);
+    }
+    const again = await session();
+    const resumed = await exchange(again, streamOf(run_id), { headers: { "last-event-id": "1" } });
+    await resumed.until((said) => said.includes("turn.submitted"));
+    again.destroy();
+  });
+});
