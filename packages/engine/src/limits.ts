@@ -11,4 +11,18 @@ export const limits = {
   /** How long a tool waits for somebody's approval before it counts as denied. */
   approvalMs: 300_000,
   stepsMax: 200,
+  /** How long a model may take to begin an answer … */
+  firstPartMsMax: 60_000,
+  /** … to go on with it: one that thinks unseen is silent for minutes … */
+  silenceMsMax: 5 * 60_000,
+  /** … and to end it. */
+  answerMsMax: 30 * 60_000,
+  /** How often one answer is asked for, and for how long, before the run gives up. */
+  triesMax: 5,
+  triesMsMax: 10 * 60_000,
+  /** Waits between tries: the first is up to this long, each further one up to twice the one before. */
+  backoffMsFirst: 500,
+  backoffMsMax: 30_000,
+  /** What is kept of a provider's own words about a failure. */
+  failureCharsMax: 500,
 } as const;

@@ -21,7 +21,13 @@ export interface ModelRequest {
 
 export type ChatMessage =
   | { readonly role: "user"; readonly content: string }
-  | { readonly role: "assistant"; readonly content: string; readonly calls: readonly Call[] }
+  | {
+      readonly role: "assistant";
+      readonly content: string;
+      readonly calls: readonly Call[];
+      /** As it came with `finished`. */
+      readonly carry?: unknown;
+    }
   | {
       readonly role: "tool";
       readonly call_id: string;
@@ -56,8 +62,14 @@ export type ModelPart =
       readonly usage: ModelUsage;
       /** The provider's own ids. */
       readonly refs: { readonly [name: string]: string };
+      /**
+       * What the provider wants back with this answer when its calls have been made, such as reasoning that it signed:
+       * a JSON value that means nothing to anybody else. Absent where it wants nothing.
+       */
+      readonly carry?: unknown;
     };
 
+/** Cached tokens are among the input's, reasoning tokens among the output's. */
 export interface ModelUsage {
   readonly input_tokens: number;
   readonly output_tokens: number;
@@ -80,14 +92,18 @@ export type FailureKind =
   | "refused";
 
 export class ModelFailure extends Error {
+  /** What was used up before it failed, as far as the provider told. */
+  readonly usage: ModelUsage | undefined;
+
   constructor(
     readonly kind: FailureKind,
     message: string,
     /** When the provider says to come back; 0 where it does not. */
     readonly retryMs = 0,
-    options?: ErrorOptions,
+    options?: ErrorOptions & { readonly usage?: ModelUsage | undefined },
   ) {
     super(message, options);
     this.name = "ModelFailure";
+    this.usage = options?.usage;
   }
 }

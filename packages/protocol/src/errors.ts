@@ -359,6 +359,20 @@ export const errorTable = {
     title: "too many live runs",
     help: "The message names the limit. Wait until some of your runs have ended, or end them.",
   },
+  "KAI-MODEL-KEY-0001": {
+    status: 422,
+    grpc: "FAILED_PRECONDITION",
+    retry: false,
+    title: "model has no key",
+    help: "The message names the variable that is not set. Set it where the server starts, or ask for another model.",
+  },
+  "KAI-MODEL-NAME-0001": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "unknown model",
+    help: "Name a model as `anthropic/<name>`, `openai/<name>` or `local/<name>`, or ask for `demo`.",
+  },
   "KAI-SERVER-BUG-0001": {
     status: 500,
     close: 1011,

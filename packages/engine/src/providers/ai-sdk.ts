@@ -1,0 +1,93 @@
+// A model behind the AI SDK, one answer at a time: the SDK speaks each provider's wire, and our own loop runs the tools,
+// because pause, steer and approve are events of our log.
+//
+// Calls are given only with the end of the answer. An answer that breaks off may end in half a call that looks whole,
+// and the next try writes its calls anew: who has heard of a call already would make it twice.
+
+import type {
+  LanguageModelV3,
+  LanguageModelV3CallOptions,
+  LanguageModelV3StreamPart,
+} from "@ai-sdk/provider";
+import { type Clock, systemClock } from "../clock.js";
+import type { Model, ModelFailure, ModelPart, ModelRequest } from "../model.js";
+import { type AnswerLimits, answerLimits, deadlines } from "./deadlines.js";
+import { failureOf } from "./failure.js";
+import { hearing } from "./hearing.js";
+import { promptFor } from "./prompt.js";
+
+export interface AiModelOptions {
+  /** As `anthropic/…` says it. */
+  readonly provider: string;
+  readonly languageModel: LanguageModelV3;
+  readonly takesPrefill: boolean;
+  /** Keys, which no message may show. */
+  readonly secrets?: readonly string[];
+  readonly providerOptions?: LanguageModelV3CallOptions["providerOptions"];
+  readonly clock?: Clock;
+  readonly limits?: AnswerLimits;
+}
+
+export function aiModel(options: AiModelOptions): Model {
+  const { provider, languageModel, takesPrefill, clock = systemClock } = options;
+  return {
+    name: languageModel.modelId,
+    provider,
+    takesPrefill,
+    stream: (request, signal) => answer(options, clock, request, signal),
+  };
+}
+
+async function* answer(
+  options: AiModelOptions,
+  clock: Clock,
+  request: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelPart, void, undefined> {
+  signal.throwIfAborted();
+  const { provider, languageModel, takesPrefill, secrets = [], providerOptions } = options;
+  const prompt = promptFor(request, takesPrefill);
+  const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");
+  const hangUp = new AbortController();
+  const stop = (): void => hangUp.abort(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  let missed: ModelFailure | undefined;
+  const due = deadlines(clock, options.limits ?? answerLimits, (failure) => {
+    missed ??= failure(provider);
+    hangUp.abort(missed);
+  });
+  try {
+    const { stream, response } = await languageModel.doStream({
+      ...prompt.options,
+      ...(providerOptions === undefined ? {} : { providerOptions }),
+      abortSignal: hangUp.signal,
+      // They tell of usage before the end, and count as signs of life.
+      includeRawChunks: true,
+    });
+    heard.headers(response?.headers ?? {});
+    const reader = stream.getReader();
+    for (;;) {
+      const { done, value } = await due.listen(reader.read());
+      if (done) break;
+      if (isSignOfLife(value)) due.heard();
+      for (const part of heard.hear(value)) yield part;
+      if (heard.isFinished()) return;
+    }
+    throw heard.endedEarly(provider);
+  } catch (error) {
+    signal.throwIfAborted();
+    const nowMs = clock.nowMs();
+    const failure = missed ?? failureOf(error, { provider, secrets, nowMs, usage: heard.usage() });
+    throw failure.usage === undefined ? heard.counted(failure) : failure;
+  } finally {
+    due.stop();
+    signal.removeEventListener("abort", stop);
+    // Whoever stops listening hangs up, so that nobody pays for what nobody hears.
+    hangUp.abort();
+  }
+}
+
+/** `stream-start` is the SDK's own. */
+function isSignOfLife({ type }: LanguageModelV3StreamPart): boolean {
+  return type !== "stream-start";
+}

@@ -1,0 +1,100 @@
+// Which model a run gets, from what was asked for and which keys there are. Without any key it is the demo.
+
+import { RunwireError } from "@runwire/protocol";
+import type { Model } from "../model.js";
+import { anthropicModel, localModel, type Opening, openaiModel } from "./known.js";
+
+export interface ModelEnv {
+  readonly [name: string]: string | undefined;
+}
+
+/** The first with a key is the one for runs that ask for none in particular. */
+const providers = {
+  anthropic: {
+    open: anthropicModel,
+    baseUrl: "https://api.anthropic.com/v1",
+    keyName: "ANTHROPIC_API_KEY",
+    model: "claude-sonnet-5-5",
+    family: /^claude-/,
+  },
+  openai: {
+    open: openaiModel,
+    baseUrl: "https://api.openai.com/v1",
+    keyName: "OPENAI_API_KEY",
+    model: "gpt-6.1-sol",
+    family: /^(gpt-|chatgpt-|o\d)/,
+  },
+} as const;
+
+/** Any server that speaks OpenAI's chat completions. */
+const local = { urlName: "RUNWIRE_OPENAI_BASE_URL", keyName: "RUNWIRE_OPENAI_API_KEY" } as const;
+
+const modelName = "RUNWIRE_MODEL";
+
+type ProviderName = keyof typeof providers;
+type Rest = Pick<Opening, "clock" | "limits">;
+
+export interface Choice extends Rest {
+  readonly env: ModelEnv;
+  readonly demo: Model;
+}
+
+/**
+ * `asked` is `anthropic/claude-…`, `openai/gpt-…`, `local/…`, `demo`, a bare name, or null for whatever there is.
+ * Throws a RunwireError that names what is missing.
+ */
+export function chooseModel(asked: string | null, { env, demo, ...rest }: Choice): Model {
+  const set = (name: string): string => env[name]?.trim() ?? "";
+  const hasLocal = set(local.urlName) !== "";
+
+  const openKnown = (name: ProviderName, model: string): Model => {
+    const { open, baseUrl, keyName } = providers[name];
+    const key = set(keyName);
+    if (key === "") throw new RunwireError("KAI-MODEL-KEY-0001", `${name}/${model} needs ${keyName}`);
+    return open({ model, key, baseUrl, ...rest });
+  };
+  const openLocal = (model: string): Model => {
+    const baseUrl = set(local.urlName);
+    if (baseUrl === "") throw new RunwireError("KAI-MODEL-KEY-0001", `local/${model} needs ${local.urlName}`);
+    if (!isHttpUrl(baseUrl))
+      throw new RunwireError("KAI-MODEL-NAME-0001", `${local.urlName} is no http or https address`);
+    return localModel({ model, key: set(local.keyName), baseUrl, ...rest });
+  };
+
+  const wish = asked?.trim() || set(modelName);
+  if (wish === "") {
+    const first = names.find((name) => set(providers[name].keyName) !== "");
+    if (first !== undefined) return openKnown(first, providers[first].model);
+    if (!hasLocal) return demo;
+    throw new RunwireError(
+      "KAI-MODEL-NAME-0001",
+      `${local.urlName} is set; say which model, as in local/<name>`,
+    );
+  }
+  if (wish === "demo") return demo;
+  const slash = wish.indexOf("/");
+  const [prefix, model] = slash < 0 ? ["", wish] : [wish.slice(0, slash), wish.slice(slash + 1)];
+  if (model === "") throw new RunwireError("KAI-MODEL-NAME-0001", `${wish} names no model`);
+  if (isKnown(prefix)) return openKnown(prefix, model);
+  if (prefix === "local") return openLocal(model);
+
+  const family = names.find((name) => providers[name].family.test(wish));
+  if (family !== undefined && (set(providers[family].keyName) !== "" || !hasLocal))
+    return openKnown(family, wish);
+  if (hasLocal) return openLocal(wish);
+  throw new RunwireError("KAI-MODEL-NAME-0001", `${wish}; say whose it is: anthropic/…, openai/… or local/…`);
+}
+
+const names = Object.keys(providers) as readonly ProviderName[];
+
+function isKnown(name: string): name is ProviderName {
+  return Object.hasOwn(providers, name);
+}
+
+function isHttpUrl(text: string): boolean {
+  try {
+    return ["http:", "https:"].includes(new URL(text).protocol);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,185 @@
+// What has been heard of one answer: parts of the SDK in, parts of ours out.
+
+import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart } from "@ai-sdk/provider";
+import { type Call, ModelFailure, type ModelPart, type ModelUsage } from "../model.js";
+import { type CarryBlock, carryOf } from "./carry.js";
+import { mostOf, toldBy, usageOf } from "./told.js";
+import type { WireNames } from "./wire-names.js";
+
+export interface Hearing {
+  headers(headers: { readonly [name: string]: string }): void;
+  /** Throws the provider's own error as it came, or a ModelFailure. */
+  hear(part: LanguageModelV3StreamPart): readonly ModelPart[];
+  isFinished(): boolean;
+  usage(): ModelUsage | undefined;
+  /** The failure, with what was used up until then. */
+  counted(failure: ModelFailure): ModelFailure;
+  endedEarly(provider: string): ModelFailure;
+}
+
+type Metadata = Extract<LanguageModelV3StreamPart, { type: "reasoning-end" }>["providerMetadata"];
+
+/** `prefill` is what the provider was handed as its own; a carry is only of an answer that began here. */
+export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): Hearing {
+  const calls: Call[] = [];
+  const writing = new Map<string, string>();
+  const blocks: Block[] = [];
+  const refs: { [name: string]: string } = {};
+  let usage: ModelUsage | undefined;
+  let isFinished = false;
+  // Trailing blanks of a prefill are not sent (providers refuse them), so the model says them once more.
+  let blanks = prefill.slice(prefill.trimEnd().length);
+
+  function note(name: string, value: string | undefined): void {
+    if (value !== undefined && value !== "") refs[name] = value;
+  }
+
+  function fresh(text: string): string {
+    let same = 0;
+    while (same < text.length && same < blanks.length && text[same] === blanks[same]) same += 1;
+    blanks = same === text.length ? blanks.slice(same) : "";
+    return text.slice(same);
+  }
+
+  function say(text: string): readonly ModelPart[] {
+    const last = blocks.at(-1);
+    if (last?.kind === "text") last.chars += text.length;
+    else blocks.push({ kind: "text", chars: text.length });
+    return text === "" ? [] : [{ kind: "text", text }];
+  }
+
+  function think(id: string, text: string, metadata: Metadata): readonly ModelPart[] {
+    const open = blocks.find((block) => block.kind === "reasoning" && block.id === id);
+    const block = open?.kind === "reasoning" ? open : undefined;
+    if (block === undefined) blocks.push({ kind: "reasoning", id, text, metadata });
+    else {
+      block.text += text;
+      block.metadata = merged(block.metadata, metadata);
+    }
+    return text === "" ? [] : [{ kind: "reasoning", text }];
+  }
+
+  function finish(reason: LanguageModelV3FinishReason): readonly ModelPart[] {
+    isFinished = true;
+    const said = reasonOf(reason, calls.length > 0);
+    const carry = isNew && calls.length > 0 ? carryOf(blocks.flatMap(carried)) : undefined;
+    return [
+      ...calls.map((call): ModelPart => ({ kind: "call", ...call })),
+      {
+        kind: "finished",
+        reason: said,
+        usage: usage ?? { input_tokens: 0, output_tokens: 0, reasoning_tokens: 0, cached_tokens: 0 },
+        refs: { ...refs },
+        ...(carry === undefined ? {} : { carry }),
+      },
+    ];
+  }
+
+  return {
+    headers: (headers) => note("request_id", headers["x-request-id"] ?? headers["request-id"]),
+    hear(part) {
+      switch (part.type) {
+        case "raw": {
+          const told = toldBy(part.rawValue);
+          if (told.usage !== undefined) usage = mostOf(usage, told.usage);
+          Object.assign(refs, told.refs);
+          return [];
+        }
+        case "response-metadata":
+          note("response_id", part.id);
+          note("model_id", part.modelId);
+          return [];
+        case "text-delta":
+          return say(fresh(part.delta));
+        case "reasoning-start":
+        case "reasoning-end":
+          return think(part.id, "", part.providerMetadata);
+        case "reasoning-delta":
+          return think(part.id, part.delta, part.providerMetadata);
+        case "tool-input-start":
+          writing.set(part.id, toolNames.back(part.toolName));
+          return [];
+        case "tool-input-delta": {
+          const { id: call_id, delta: text } = part;
+          return text === "" ? [] : [{ kind: "args", call_id, tool: writing.get(call_id) ?? "", text }];
+        }
+        case "tool-call":
+          calls.push({
+            call_id: part.toolCallId,
+            tool: toolNames.back(part.toolName),
+            input: inputOf(part.input),
+          });
+          blocks.push({ kind: "call" });
+          return [];
+        case "error":
+          throw part.error;
+        case "finish":
+          // The SDK ends every stream with a finish; where the provider gave none, it has no reason of its own.
+          if (part.finishReason.unified === "error" || isMadeUp(part.finishReason)) return [];
+          usage = mostOf(usage, usageOf(part.usage));
+          return finish(part.finishReason);
+        default:
+          // Sources, files and what providers run themselves: nothing that was asked for.
+          return [];
+      }
+    },
+    isFinished: () => isFinished,
+    usage: () => usage,
+    counted: ({ kind, message, retryMs }) => new ModelFailure(kind, message, retryMs, { usage }),
+    endedEarly: (provider) =>
+      new ModelFailure("broken", `${provider} ended its answer without a finish`, 0, { usage }),
+  };
+}
+
+type Block =
+  | { readonly kind: "reasoning"; readonly id: string; text: string; metadata: Metadata }
+  | { readonly kind: "text"; chars: number }
+  | { readonly kind: "call" };
+
+/** Reasoning that is not signed need not go back. */
+function carried(block: Block): readonly CarryBlock[] {
+  switch (block.kind) {
+    case "reasoning":
+      return block.metadata === undefined ? [] : [{ reasoning: block.text, options: block.metadata }];
+    case "text":
+      return [{ text: block.chars }];
+    case "call":
+      return [{ call: true }];
+  }
+}
+
+function merged(a: Metadata, b: Metadata): Metadata {
+  if (a === undefined || b === undefined) return a ?? b;
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return Object.fromEntries([...names].map((name) => [name, { ...a[name], ...b[name] }]));
+}
+
+function isMadeUp({ unified, raw }: LanguageModelV3FinishReason): boolean {
+  return unified === "other" && raw === undefined;
+}
+
+function reasonOf({ unified }: LanguageModelV3FinishReason, hasCalls: boolean) {
+  switch (unified) {
+    case "tool-calls":
+      return "calls";
+    case "stop":
+      // Some servers say `stop` whatever they have called.
+      return hasCalls ? "calls" : "stop";
+    case "length":
+      return "length";
+    case "content-filter":
+      return "filtered";
+    default:
+      return "other";
+  }
+}
+
+/** Arguments that are no JSON stay the text they are: the tool refuses them, and the model hears of it. */
+function inputOf(text: string): unknown {
+  if (text.trim() === "") return {};
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

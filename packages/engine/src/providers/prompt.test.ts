@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ChatMessage, ModelRequest } from "../model.js";
+import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
+import { hearAll, type Kind, kinds, modelOf, never, plainRequest } from "../testing/under-test.js";
+import { plainAnswer } from "../testing/wires/answer.js";
+
+let fake: FakeProvider;
+beforeAll(async () => {
+  fake = await fakeProvider();
+});
+afterAll(() => fake.close());
+
+interface Sent {
+  readonly system?: unknown;
+  readonly tools: readonly { readonly name?: string; readonly function?: { readonly name: string } }[];
+  readonly messages?: readonly Wire[];
+  readonly input?: readonly Wire[];
+  readonly thinking?: unknown;
+  readonly store?: unknown;
+}
+type Wire = { readonly [member: string]: unknown };
+
+async function send(kind: Kind, request: Partial<ModelRequest>): Promise<Sent> {
+  fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, text: "Fine." } }));
+  await hearAll(modelOf(kind, fake.url).stream({ ...plainRequest, ...request }, never));
+  return fake.requests[0]!.body as Sent;
+}
+
+const worked: readonly ChatMessage[] = [
+  { role: "user", content: "Look both up." },
+  {
+    role: "assistant",
+    content: "Looking.",
+    calls: [
+      { call_id: "call_a", tool: "web.fetch", input: { url: "a" } },
+      { call_id: "call_b", tool: "gone.tool", input: "{half" },
+    ],
+  },
+  { role: "tool", call_id: "call_a", tool: "web.fetch", ok: true, output: { page: "A" } },
+  { role: "tool", call_id: "call_b", tool: "gone.tool", ok: false, output: { message: "no such tool" } },
+];
+
+test("several calls and what came of them go to Anthropic as blocks, errors marked", async () => {
+  const { messages, tools } = await send("anthropic", { messages: worked });
+  expect(tools[0]?.name).toBe("web_fetch");
+  expect(messages?.slice(1)).toMatchObject([
+    {
+      role: "assistant",
+      content: [
+        { type: "text", text: "Looking." },
+        { type: "tool_use", id: "call_a", name: "web_fetch", input: { url: "a" } },
+        { type: "tool_use", id: "call_b", name: "gone_tool", input: { unreadable: "{half" } },
+      ],
+    },
+    {
+      role: "user",
+      content: [
+        { type: "tool_result", tool_use_id: "call_a", content: '{"page":"A"}' },
+        {
+          type: "tool_result",
+          tool_use_id: "call_b",
+          is_error: true,
+          content: '{"error":{"message":"no such tool"}}',
+        },
+      ],
+    },
+  ]);
+});
+
+test("they go to OpenAI as items", async () => {
+  const { input, store } = await send("openai", { messages: worked });
+  expect(store).toBe(false);
+  expect(input?.slice(2)).toMatchObject([
+    { role: "assistant", content: [{ text: "Looking." }] },
+    { type: "function_call", call_id: "call_a", name: "web_fetch", arguments: '{"url":"a"}' },
+    { type: "function_call", call_id: "call_b", name: "gone_tool" },
+    { type: "function_call_output", call_id: "call_a", output: '{"page":"A"}' },
+    { type: "function_call_output", call_id: "call_b", output: '{"error":{"message":"no such tool"}}' },
+  ]);
+});
+
+test("they go to a local server as messages", async () => {
+  const { messages } = await send("local", { messages: worked });
+  expect(messages?.slice(2)).toMatchObject([
+    { role: "assistant", content: "Looking.", tool_calls: [{ id: "call_a" }, { id: "call_b" }] },
+    { role: "tool", tool_call_id: "call_a", content: '{"page":"A"}' },
+    { role: "tool", tool_call_id: "call_b" },
+  ]);
+});
+
+test("a model that takes a prefill is handed its beginning as the last message, without trailing blanks", async () => {
+  const { messages } = await send("anthropic with prefill", { partial: "Once upon a \n" });
+  expect(messages?.at(-1)).toMatchObject({ role: "assistant", content: [{ text: "Once upon a" }] });
+});
+
+test.each(["anthropic", "openai", "local"] as const)(
+  "%s takes no prefill: it is handed its beginning and asked to go on",
+  async (kind) => {
+    const { messages, input } = await send(kind, { partial: "Once upon a " });
+    const [said, goOn] = (messages ?? input ?? []).slice(-2);
+    expect(said).toMatchObject({ role: "assistant" });
+    expect(JSON.stringify(said)).toContain("Once upon a ");
+    expect(goOn).toMatchObject({ role: "user" });
+    expect(JSON.stringify(goOn)).toContain("exactly where it broke off");
+  },
+);
+
+test.each(kinds)("%s is not handed a beginning of nothing but blanks, nor any empty text", async (kind) => {
+  const messages: readonly ChatMessage[] = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "", calls: [] },
+    { role: "user", content: "" },
+  ];
+  const sent = await send(kind, { messages, partial: " \n" });
+  expect((sent.messages ?? sent.input)?.at(-1)).toMatchObject({ role: "user" });
+  expect(JSON.stringify(sent.messages ?? sent.input)).not.toContain('"assistant"');
+});
+
+test("blanks that a prefill lost are not said twice", async () => {
+  fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, text: "\n\n time.", deltaChars: 1 } }));
+  const model = modelOf("anthropic with prefill", fake.url);
+  const { text } = await hearAll(model.stream({ ...plainRequest, partial: "Once upon a\n\n" }, never));
+  expect(text).toBe(" time.");
+});
+
+test("signed reasoning goes back to Anthropic with the calls it led to, in its place", async () => {
+  const calls = [{ call_id: "toolu_1", tool: "web_fetch", args: "{}" }];
+  fake.script(() => ({
+    kind: "answer",
+    answer: { ...plainAnswer, reasoning: "Hm.", text: "So:", calls, finish: "calls" },
+  }));
+  const heard = await hearAll(modelOf("anthropic", fake.url).stream(plainRequest, never));
+  expect((fake.requests[0]!.body as Sent).thinking).toEqual({ type: "adaptive", display: "summarized" });
+  // Through the log it goes as JSON.
+  const carry: unknown = JSON.parse(JSON.stringify(heard.finished?.carry));
+  const messages: readonly ChatMessage[] = [
+    ...plainRequest.messages,
+    { role: "assistant", content: heard.text, calls: [{ ...heard.calls[0]!, call_id: "call_ours" }], carry },
+    { role: "tool", call_id: "call_ours", tool: "web.fetch", ok: true, output: "page" },
+  ];
+  expect((await send("anthropic", { messages })).messages?.[1]?.content).toMatchObject([
+    { type: "thinking", thinking: "Hm.", signature: "c2lnbmVk" },
+    { type: "text", text: "So:" },
+    { type: "tool_use", id: "call_ours" },
+  ]);
+});
+
+test("a carry of another answer is left out", async () => {
+  const carry = [{ reasoning: "Hm.", options: { anthropic: { signature: "s" } } }, { text: 99 }];
+  const messages: readonly ChatMessage[] = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "Yes?", calls: [], carry },
+    { role: "user", content: "Go on" },
+  ];
+  expect((await send("anthropic", { messages })).messages?.[1]).toMatchObject({
+    content: [{ type: "text", text: "Yes?" }],
+  });
+});
+
+test("reasoning that OpenAI encrypted goes back to it", async () => {
+  const calls = [{ call_id: "call_1", tool: "web_fetch", args: "{}" }];
+  fake.script(() => ({
+    kind: "answer",
+    answer: { ...plainAnswer, reasoning: "Hm.", calls, finish: "calls" },
+  }));
+  const heard = await hearAll(modelOf("openai", fake.url).stream(plainRequest, never));
+  const messages: readonly ChatMessage[] = [
+    ...plainRequest.messages,
+    { role: "assistant", content: "", calls: heard.calls, carry: heard.finished?.carry },
+    { role: "tool", call_id: "call_1", tool: "web.fetch", ok: true, output: "page" },
+  ];
+  expect((await send("openai", { messages })).input?.slice(2)).toMatchObject([
+    { type: "reasoning", encrypted_content: "ZW5jcnlwdGVk" },
+    { type: "function_call", call_id: "call_1" },
+    { type: "function_call_output" },
+  ]);
+});

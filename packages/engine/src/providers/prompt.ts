@@ -1,0 +1,111 @@
+// A request in the words of the AI SDK.
+
+import type {
+  LanguageModelV3CallOptions,
+  LanguageModelV3FunctionTool,
+  LanguageModelV3Message,
+  LanguageModelV3ToolResultPart,
+} from "@ai-sdk/provider";
+import type { Call, ChatMessage, ModelRequest } from "../model.js";
+import { withCarry } from "./carry.js";
+import { type WireNames, wireNames } from "./wire-names.js";
+
+export interface Prompt {
+  readonly options: Pick<LanguageModelV3CallOptions, "prompt" | "tools">;
+  readonly toolNames: WireNames;
+}
+
+/** For those who take no prefill. */
+const goOn =
+  "Your answer above was cut off by a fault on the line. Go on exactly where it broke off, in the middle of the " +
+  "sentence or word if need be. Write only what follows: repeat nothing, announce nothing, apologise for nothing.";
+
+export function promptFor(request: ModelRequest, takesPrefill: boolean): Prompt {
+  const { system, messages, tools, partial } = request;
+  const toolNames = wireNames([...tools.map(({ name }) => name), ...messages.flatMap(toolsIn)]);
+  const callNames = wireNames(messages.flatMap(callsIn));
+  const prompt: LanguageModelV3Message[] = [];
+  if (system !== "") prompt.push({ role: "system", content: system });
+  for (const message of messages) prompt.push(...messageFor(message, toolNames, callNames));
+  // An answer that is nothing but blanks is no beginning, and providers refuse it.
+  if (partial.trim() !== "") {
+    prompt.push({ role: "assistant", content: [{ type: "text", text: partial }] });
+    if (!takesPrefill) prompt.push({ role: "user", content: [{ type: "text", text: goOn }] });
+  }
+  const functions = tools.map(
+    ({ name, description, input_schema }): LanguageModelV3FunctionTool => ({
+      type: "function",
+      name: toolNames.out(name),
+      description,
+      inputSchema: input_schema,
+    }),
+  );
+  return { options: { prompt, ...(functions.length === 0 ? {} : { tools: functions }) }, toolNames };
+}
+
+function messageFor(
+  message: ChatMessage,
+  toolNames: WireNames,
+  callNames: WireNames,
+): readonly LanguageModelV3Message[] {
+  switch (message.role) {
+    case "user":
+      // Providers refuse empty texts.
+      return message.content === ""
+        ? []
+        : [{ role: "user", content: [{ type: "text", text: message.content }] }];
+    case "assistant": {
+      const { content, calls, carry } = message;
+      const partOf = ({ call_id, tool, input }: Call) => ({
+        type: "tool-call" as const,
+        toolCallId: callNames.out(call_id),
+        toolName: toolNames.out(tool),
+        input: isObject(input) ? input : { unreadable: input },
+      });
+      const plain = [
+        ...(content.trim() === "" ? [] : [{ type: "text" as const, text: content }]),
+        ...calls.map(partOf),
+      ];
+      const parts = withCarry(carry, content, calls, partOf) ?? plain;
+      return parts.length === 0 ? [] : [{ role: "assistant", content: parts }];
+    }
+    case "tool": {
+      const { call_id, tool, ok, output } = message;
+      const result: LanguageModelV3ToolResultPart = {
+        type: "tool-result",
+        toolCallId: callNames.out(call_id),
+        toolName: toolNames.out(tool),
+        output: ok ? outputFor(output) : { type: "error-json", value: { error: jsonOf(output) } },
+      };
+      return [{ role: "tool", content: [result] }];
+    }
+  }
+}
+
+type Json = Extract<LanguageModelV3ToolResultPart["output"], { type: "json" }>["value"];
+
+function outputFor(output: unknown): LanguageModelV3ToolResultPart["output"] {
+  return typeof output === "string"
+    ? { type: "text", value: output === "" ? "(no output)" : output }
+    : { type: "json", value: jsonOf(output) };
+}
+
+/** What comes out of the log is JSON already; `undefined` is not. */
+function jsonOf(value: unknown): Json {
+  return (value === undefined ? null : value) as Json;
+}
+
+function toolsIn(message: ChatMessage): readonly string[] {
+  if (message.role === "assistant") return message.calls.map(({ tool }) => tool);
+  return message.role === "tool" ? [message.tool] : [];
+}
+
+function callsIn(message: ChatMessage): readonly string[] {
+  if (message.role === "assistant") return message.calls.map(({ call_id }) => call_id);
+  return message.role === "tool" ? [message.call_id] : [];
+}
+
+/** Whether a provider takes it as a call's input. */
+function isObject(input: unknown): boolean {
+  return typeof input === "object" && input !== null && !Array.isArray(input);
+}
