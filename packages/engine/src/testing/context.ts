@@ -15,9 +15,11 @@ export interface TestContext extends ToolContext {
 }
 
 export function testContext(): TestContext {
-  const outside = mkdtempSync(join(tmpdir(), "runwire-tools-"));
+  const removed = mkdtempSync(join(tmpdir(), "runwire-tools-"));
+  // So deep that a path which climbs out by mistake still ends in a folder of the test.
+  const outside = join(removed, ..."123456789");
   const workspace = join(outside, "workspace");
-  mkdirSync(workspace);
+  mkdirSync(workspace, { recursive: true });
   const aborting = new AbortController();
   const said: string[] = [];
   return {
@@ -30,7 +32,7 @@ export function testContext(): TestContext {
     said,
     say: (text) => void said.push(text),
     abort: () => aborting.abort(),
-    remove: () => rmSync(outside, { recursive: true, force: true }),
+    remove: () => rmSync(removed, { recursive: true, force: true }),
   };
 }
 

@@ -62,7 +62,8 @@ describe("nothing outside of the workspace", () => {
       "to-folder": "../other",
       "to-file": "../other/secret.txt",
       "to-new": "../other/new.txt",
-      "to-root": "/",
+      // No further than the folder of this test: code that is broken on purpose must not reach the machine.
+      "to-root": "..",
       "to-self": "to-self",
       "a/up": "../..",
       "a/b/abs": outside("other"),
@@ -89,18 +90,7 @@ describe("nothing outside of the workspace", () => {
       "to-root",
       "to-self",
     ],
-    ...[
-      "chain",
-      "within",
-      "other",
-      "secret.txt",
-      "new.txt",
-      "workspace",
-      "plain.txt",
-      "etc",
-      "passwd",
-      "proc",
-    ],
+    ...["chain", "within", "other", "secret.txt", "new.txt", "workspace", "plain.txt"],
     ...[
       "self",
       "fd",
@@ -340,7 +330,7 @@ describe("limits", () => {
 
   it("no call leaves a file open", async () => {
     mkdirSync(inside("a/b/c"), { recursive: true });
-    symlinkSync("/", inside("a/b/link"));
+    symlinkSync(context.outside, inside("a/b/link"));
     const openFiles = () => readdirSync("/proc/self/fd").length;
     await list("", 16);
     const before = openFiles();
