@@ -4,3 +4,7 @@ export { type EngineOptions, engine } from "./engine.js";
 export * from "./model.js";
 export { spawnTool } from "./spawn.js";
 export * from "./tool.js";
+export { type BuiltInOptions, builtInTools } from "./tools/built-in.js";
+export { type CheckedTool, checkedTool } from "./tools/input.js";
+export { type McpServer, type McpTools, mcpTools } from "./tools/mcp.js";
+export { type Toolbox, type ToolboxOptions, toolbox } from "./tools/toolbox.js";

@@ -42,10 +42,12 @@ export const toolLimits = {
   mcpCallMs: 60_000,
   /** A server that does not answer a ping within this time after a call has timed out counts as hung. */
   mcpPingMs: 2000,
+  /** How long a server may take to end its session when it is closed. */
+  mcpCloseMs: 1000,
   mcpToolsMax: 256,
   mcpDescriptionCharsMax: 4096,
   mcpSchemaCharsMax: 64 * KiB,
-  mcpResultCharsMax: MiB,
+  mcpResultCharsMax: 4 * MiB,
   mcpErrorCharsMax: 4096,
   /** One message of a server on stdio. */
   mcpMessageBytesMax: 8 * MiB,

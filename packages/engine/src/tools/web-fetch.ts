@@ -16,6 +16,7 @@ import { isPublicAddress, isPublicName } from "./address.js";
 import { pageOf } from "./html.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
+import { until } from "./until.js";
 
 export interface WebFetchOptions {
   /** Hosts that may be private, as `host` or `host:port`; an IPv6 address is in brackets. */
@@ -204,14 +205,4 @@ function decoderFor(parameters: readonly string[]): TextDecoder {
 async function resolveBySystem(name: string): Promise<readonly string[]> {
   const found = await systemLookup(name, { all: true, verbatim: true });
   return found.map(({ address }) => address);
-}
-
-/** The system's resolver cannot be stopped, but need not be waited for. */
-function until<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }
