@@ -40,26 +40,41 @@ export const fileWriteTool: Tool = checkedTool<Input>({
     if (name === undefined || path.endsWith("/")) throw new ToolFailure("refused", "This is a folder.");
     const added = Buffer.from(content);
     if (added.length > toolLimits.fileBytesMax) throw tooLarge();
-    // In turn: of two that add to one file at once, neither gets lost, and the room is counted right.
-    return inTurn(workspace, async () => {
+    const write = async (): Promise<unknown> => {
       signal.throwIfAborted();
-      try {
-        const spare = await inFolder(workspace, [], false, spareOf);
-        if (spare.entries < names.length) throw full(`${toolLimits.workspaceEntriesMax} files and folders`);
-        if (spare.bytes < added.length) throw full(`${toolLimits.workspaceBytesMax} bytes`);
-        return await inFolder(workspace, names.slice(0, -1), true, async (folder) => {
-          const old = await oldFile(folder, name);
-          const bytes = append && old !== null ? Buffer.concat([await read(folder, name), added]) : added;
-          if (bytes.length > toolLimits.fileBytesMax) throw tooLarge();
-          await replace(folder, name, bytes, old === null ? 0o644 : old.mode & 0o777);
-          return { bytes: bytes.length, created: old === null };
-        });
-      } catch (error) {
+      const folders = names.slice(0, -1);
+      const old = await inFolder(workspace, folders, false, (folder) => oldFile(folder, name)).catch(
+        nullIfMissing,
+      );
+      const keptBytes = append && old !== null ? old.size : 0;
+      if (keptBytes + added.length > toolLimits.fileBytesMax) throw tooLarge();
+      await checkRoom(
+        workspace,
+        old === null ? names.length : 0,
+        keptBytes + added.length - (old?.size ?? 0),
+      );
+      return inFolder(workspace, folders, true, async (folder) => {
+        const bytes = append && old !== null ? Buffer.concat([await read(folder, name), added]) : added;
+        await replace(folder, name, bytes, old === null ? 0o644 : old.mode & 0o777);
+        return { bytes: bytes.length, created: old === null };
+      });
+    };
+    // In turn: of two that add to one file at once, neither gets lost, and the room is counted right.
+    return inTurn(workspace, () =>
+      write().catch((error) => {
         throw toFailure(error);
-      }
-    });
+      }),
+    );
   },
 });
+
+/** Throws where so much more would not fit. What takes no more room always does. */
+async function checkRoom(workspace: string, entries: number, bytes: number): Promise<void> {
+  const spare = await inFolder(workspace, [], false, spareOf);
+  if (entries > 0 && spare.entries < entries)
+    throw full(`${toolLimits.workspaceEntriesMax} files and folders`);
+  if (bytes > 0 && spare.bytes < bytes) throw full(`${toolLimits.workspaceBytesMax} bytes`);
+}
 
 async function spareOf(folder: FileHandle): Promise<{ entries: number; bytes: number }> {
   let entries = toolLimits.workspaceEntriesMax;
@@ -72,14 +87,15 @@ async function spareOf(folder: FileHandle): Promise<{ entries: number; bytes: nu
   return { entries, bytes };
 }
 
-async function oldFile(folder: FileHandle, name: string): Promise<{ readonly mode: number } | null> {
-  const old = await lstat(at(folder, name)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw error;
-  });
-  if (old !== null && !old.isFile())
-    throw new ToolFailure("refused", "What is there is not an ordinary file.");
+async function oldFile(folder: FileHandle, name: string): Promise<{ mode: number; size: number }> {
+  const old = await lstat(at(folder, name));
+  if (!old.isFile()) throw new ToolFailure("refused", "What is there is not an ordinary file.");
   return old;
+}
+
+function nullIfMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === "ENOENT") return null;
+  throw error;
 }
 
 async function read(folder: FileHandle, name: string): Promise<Buffer> {

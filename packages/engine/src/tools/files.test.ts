@@ -314,6 +314,9 @@ describe("limits", () => {
     }
     expect(await write("more/x.txt", "x")).toMatchObject({ kind: "full" });
     expect(existsSync(inside("more"))).toBe(false);
+    expect(await write("0", "x", true)).toMatchObject({ kind: "too-large" });
+    expect(await write("0", "smaller")).toMatchObject({ kind: null });
+    writeFileSync(inside("0"), Buffer.alloc(toolLimits.fileBytesMax));
     rmSync(inside("0"));
     expect(await write("more/x.txt", "x")).toMatchObject({ kind: null });
   });
@@ -323,6 +326,7 @@ describe("limits", () => {
     expect(await write("a/b", "x")).toMatchObject({ kind: "full" });
     expect(await write("b", "x")).toMatchObject({ kind: null });
     expect(await write("c", "x")).toMatchObject({ kind: "full" });
+    expect(await write("b", "another")).toMatchObject({ kind: null });
     const { output } = await list();
     expect(output.entries).toHaveLength(toolLimits.listEntriesMax);
     expect(output.truncated).toBe(true);
