@@ -7,3 +7,7 @@ export { costOf, pricesWrittenOn } from "./prices.js";
 export { type Choice, chooseModel, type ModelEnv } from "./providers/choose.js";
 export { spawnTool } from "./spawn.js";
 export * from "./tool.js";
+export { type BuiltInOptions, builtInTools } from "./tools/built-in.js";
+export { type CheckedTool, checkedTool } from "./tools/input.js";
+export { type McpServer, type McpTools, mcpTools } from "./tools/mcp.js";
+export { type Toolbox, type ToolboxOptions, toolbox } from "./tools/toolbox.js";

@@ -1,0 +1,246 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { outcomeOf, type TestContext, testContext } from "../testing/context.js";
+import { type McpHttp, mcpHttp } from "../testing/mcp-http.js";
+import { toolLimits } from "./limits.js";
+import { type McpServer, type McpTools, mcpTools } from "./mcp.js";
+
+const program = fileURLToPath(new URL("../testing/mcp-stdio.js", import.meta.url));
+const stdio = (rest: object = {}): McpServer => ({
+  name: "test",
+  command: process.execPath,
+  args: [program],
+  ...rest,
+});
+
+let context: TestContext;
+let http: McpHttp;
+let opened: McpTools[] = [];
+beforeEach(async () => {
+  context = testContext();
+  http = await mcpHttp();
+});
+afterEach(async () => {
+  await Promise.all(opened.map(({ close }) => close()));
+  opened = [];
+  await http.close();
+  context.remove();
+});
+
+async function open(...servers: readonly McpServer[]) {
+  const made = await mcpTools(servers);
+  opened.push(made);
+  const call = (name: string, input: unknown = {}) => {
+    const tool = made.tools.find((known) => known.name === name);
+    if (tool === undefined) throw new Error(`no tool ${name}`);
+    return outcomeOf(tool, input, context);
+  };
+  const said = async (name: string, input: unknown = {}) => {
+    const { output } = await call(name, input);
+    return (output.content as readonly { readonly text: string }[] | undefined)?.[0]?.text ?? "";
+  };
+  return { ...made, call, said };
+}
+
+function isRunning(pid: string): boolean {
+  try {
+    return process.kill(Number(pid), 0);
+  } catch {
+    return false;
+  }
+}
+
+describe.each([
+  ["a command", (): McpServer => stdio()],
+  ["a URL", (): McpServer => ({ name: "test", url: http.url })],
+])("an MCP server that is %s", (_, server) => {
+  it("brings its tools, by its name, with their schemas and effects", async () => {
+    const { tools } = await open(server());
+    expect(tools.length).toBeGreaterThan(10);
+    const effects = Object.fromEntries(tools.map(({ name, effect }) => [name, effect]));
+    expect(effects).toMatchObject({
+      "test.echo": "read-only",
+      "test.refuse": "destructive",
+      "test.die": "destructive",
+    });
+    expect(tools.find(({ name }) => name === "test.add")).toMatchObject({
+      description: "does add",
+      input_schema: { type: "object", properties: { odd: { type: "string", pattern: "(" } } },
+    });
+  });
+
+  it("gives text, structure, pictures and resources as JSON", async () => {
+    const { call } = await open(server());
+    expect((await call("test.echo", { a: [1, "ä"] })).output).toEqual({
+      content: [{ type: "text", text: '{"a":[1,"ä"]}' }],
+    });
+    expect((await call("test.add", { a: 2, b: 3 })).output).toEqual({
+      content: [{ type: "text", text: '{"sum":5}' }],
+      structured: { sum: 5 },
+    });
+    expect((await call("test.picture")).output).toEqual({
+      content: [
+        { type: "image", mime_type: "image/png", data: "AAEC" },
+        { type: "audio", mime_type: "audio/wav", data: "AAEC" },
+        { type: "resource", uri: "note:1", mime_type: "text/plain", text: "a note" },
+        { type: "resource", uri: "note:2", data: "AAEC" },
+        { type: "resource_link", uri: "note:3", name: "another" },
+      ],
+    });
+  });
+
+  it("says what went wrong, and goes on", async () => {
+    const { call, said } = await open(server());
+    const pid = await said("test.pid");
+    expect(await call("test.refuse")).toMatchObject({ kind: "failed", message: "there is no such city" });
+    expect(await call("test.misuse")).toMatchObject({
+      kind: "invalid-input",
+      message: expect.stringContaining("city is missing"),
+    });
+    expect(await call("test.break")).toMatchObject({
+      kind: "failed",
+      message: expect.stringContaining("broken inside"),
+    });
+    expect(await call("test.echo", "text")).toMatchObject({ kind: "invalid-input" });
+    const chars = toolLimits.mcpResultCharsMax;
+    expect(await call("test.large", { chars })).toMatchObject({ kind: "too-large" });
+    expect(await said("test.pid")).toBe(pid);
+  });
+
+  it("is told when a call is called off, and others go on", async () => {
+    const { call, said } = await open(server());
+    const note = join(context.outside, "note");
+    const waiting = call("test.wait", { note });
+    await expect.poll(() => existsSync(`${note}.begun`), { interval: 5 }).toBe(true);
+    context.abort();
+    await expect(waiting).rejects.toThrow("aborted");
+    await expect.poll(() => existsSync(`${note}.cancelled`), { interval: 5 }).toBe(true);
+    context = { ...testContext(), remove: context.remove };
+    expect(await said("test.echo", { a: 1 })).toBe('{"a":1}');
+  });
+
+  it("that takes too long with a call fails that call, and no other", async () => {
+    const { call, said } = await open({ ...server(), callMs: 300 });
+    const pid = await said("test.pid");
+    const note = join(context.outside, "note");
+    expect(await call("test.wait", { note })).toMatchObject({ kind: "timeout" });
+    expect(await said("test.pid")).toBe(pid);
+  });
+
+  it("is not called after it was closed", async () => {
+    const { call, close } = await open(server());
+    await close();
+    expect(await call("test.echo")).toMatchObject({ kind: "unreachable" });
+  });
+});
+
+describe("an MCP server that is a command", () => {
+  it("has the environment that its settings name, and nothing of ours", async () => {
+    process.env.RUNWIRE_TEST_KEY = "secret";
+    const { said } = await open(stdio({ env: { CITY: "Ulm" } }));
+    delete process.env.RUNWIRE_TEST_KEY;
+    const seen = JSON.parse(await said("test.environment"));
+    expect(seen).toEqual({
+      CITY: "Ulm",
+      PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    });
+  });
+
+  it("that dies fails the calls under way, and is started again for the next", async () => {
+    const { call, said } = await open(stdio());
+    const first = await said("test.pid");
+    const note = join(context.outside, "note");
+    const waiting = call("test.wait", { note });
+    await expect.poll(() => existsSync(`${note}.begun`), { interval: 5 }).toBe(true);
+    expect(await call("test.die")).toMatchObject({ kind: "unreachable" });
+    expect(await waiting).toMatchObject({ kind: "unreachable" });
+    const second = await said("test.pid");
+    expect(second).toMatch(/^\d+$/);
+    expect(second).not.toBe(first);
+  });
+
+  it("that hangs is left, ended and started again", async () => {
+    const { call, said } = await open(stdio({ callMs: 1000 }));
+    const first = await said("test.pid");
+    expect(await call("test.hang")).toMatchObject({ kind: "timeout" });
+    await expect.poll(() => isRunning(first), { timeout: 15_000 }).toBe(false);
+    expect(await said("test.echo", { a: 1 })).toBe('{"a":1}');
+    expect(await said("test.pid")).not.toBe(first);
+  });
+
+  it("that prints what is no message is understood all the same", async () => {
+    const { said } = await open(stdio({ args: [program, "noisy"] }));
+    expect(await said("test.echo", { a: 1 })).toBe('{"a":1}');
+  });
+
+  it("that sends a message without end is cut off", async () => {
+    const { call, said } = await open(stdio());
+    const chars = toolLimits.mcpMessageBytesMax;
+    expect(await call("test.large", { chars })).toMatchObject({ kind: "unreachable" });
+    expect(await said("test.echo", { a: 1 })).toBe('{"a":1}');
+  });
+
+  it("ends when it is closed", async () => {
+    const { said, close } = await open(stdio());
+    const pid = await said("test.pid");
+    await close();
+    await expect.poll(() => isRunning(pid)).toBe(false);
+  });
+
+  it("that does not exist, or never answers, is told of by name", { timeout: 30_000 }, async () => {
+    await expect(open(stdio({ command: "/no/such/program" }))).rejects.toThrow(
+      "the MCP server test gives no tools",
+    );
+    await expect(open(stdio({ args: [program, "silent"], connectMs: 500 }))).rejects.toThrow(
+      "the MCP server test gives no tools",
+    );
+  });
+});
+
+describe("an MCP server that is a URL", () => {
+  it("is sent the headers of its settings with every request, and told when we leave", async () => {
+    const { said, close } = await open({
+      name: "test",
+      url: http.url,
+      headers: { authorization: "Bearer key" },
+    });
+    expect(await said("test.echo")).toBe("{}");
+    expect(http.sessionCount()).toBe(1);
+    await close();
+    expect(http.sessionCount()).toBe(0);
+    expect(http.headers.every(({ authorization }) => authorization === "Bearer key")).toBe(true);
+  });
+
+  it("that has forgotten us fails a call clearly, and is connected to again", async () => {
+    const { call, said } = await open({ name: "test", url: http.url });
+    http.forgetSessions();
+    expect(await call("test.echo")).toMatchObject({ kind: "unreachable" });
+    await expect.poll(() => said("test.echo", { a: 1 })).toBe('{"a":1}');
+  });
+
+  it("that is gone fails a call clearly, without a word about its address", async () => {
+    const { call } = await open({ name: "test", url: http.url });
+    await http.close();
+    const { kind, message } = await call("test.echo");
+    expect(kind).toBe("unreachable");
+    expect(message).not.toContain("127.0.0.1");
+  });
+});
+
+describe("several MCP servers", () => {
+  it("keep their tools apart", async () => {
+    const { said, tools } = await open(stdio({ name: "one" }), { name: "two", url: http.url });
+    expect(new Set(tools.map(({ name }) => name)).size).toBe(tools.length);
+    expect(await said("one.pid")).not.toBe(await said("two.pid"));
+  });
+
+  it("are all closed when one of them cannot be had", async () => {
+    await expect(open({ name: "two", url: http.url }, stdio({ command: "/no/such" }))).rejects.toThrow(
+      "test gives no tools",
+    );
+    expect(http.sessionCount()).toBe(0);
+    await expect(open({ name: "Not a name", url: http.url })).rejects.toThrow("cannot be named");
+  });
+});

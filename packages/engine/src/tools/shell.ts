@@ -1,0 +1,128 @@
+// A command in the workspace. It has nothing of this process but a place to run in: no keys, no open files, no input.
+// It is a process group of its own, and the call is over when its shell is: whatever is left of the group is ended then,
+// so nothing runs on unseen, and no pipe that a grandchild holds is waited for. A process that leaves the group
+// (setsid) is out of reach, and all of them are the same user as this one: the shell is for sandboxed machines.
+
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TextDecoder } from "node:util";
+import type { Tool } from "../tool.js";
+import { ToolFailure } from "../tool.js";
+import { excerptOf } from "./excerpt.js";
+import { checkedTool } from "./input.js";
+import { toolLimits } from "./limits.js";
+
+export interface ShellOptions {
+  /** Where commands are looked for. */
+  readonly path?: string;
+}
+
+interface Input {
+  readonly command: string;
+  readonly timeout_s?: number;
+}
+
+type Shell = ChildProcessByStdio<null, Readable, Readable>;
+
+export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+export function shellTool({ path = systemPath }: ShellOptions = {}): Tool {
+  return checkedTool<Input>({
+    name: "shell",
+    description:
+      "Run a command with /bin/sh in the workspace. What it leaves running in the background is ended with it.",
+    effect: "destructive",
+    input_schema: {
+      type: "object",
+      required: ["command"],
+      additionalProperties: false,
+      properties: {
+        command: { type: "string", minLength: 1, maxLength: 100_000, pattern: "^[^\\u0000]*$" },
+        timeout_s: { type: "number", exclusiveMinimum: 0, maximum: toolLimits.shellMsMax / 1000 },
+      },
+    },
+    async run({ command, timeout_s = toolLimits.shellMs / 1000 }, { signal, workspace, say }) {
+      signal.throwIfAborted();
+      const shell = spawn("/bin/sh", ["-c", command], {
+        cwd: workspace,
+        env: { PATH: path, HOME: workspace, LANG: "C.UTF-8" },
+        stdio: ["ignore", "pipe", "pipe"],
+        // A session and a group of its own, named by its process id.
+        detached: true,
+      });
+      const output = collect(shell, say);
+      const closed = once(shell, "close").catch(() => {});
+      const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
+      await ended(shell, AbortSignal.any([signal, late]));
+      const { exitCode: exit_code } = shell;
+      await endGroup(shell.pid);
+      await Promise.race([closed, sleep(toolLimits.shellDrainMs, undefined, { ref: false })]);
+      shell.stdout.destroy();
+      shell.stderr.destroy();
+      signal.throwIfAborted();
+      const timed_out = exit_code === null && late.aborted;
+      return { exit_code, signal: shell.signalCode, timed_out, ...output() };
+    },
+  });
+}
+
+/** Resolves when the shell has ended or has to be ended. */
+function ended(shell: Shell, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    shell.on("exit", () => resolve());
+    shell.on("error", (cause) =>
+      reject(new ToolFailure("failed", "The shell could not be started.", { cause })),
+    );
+    signal.addEventListener("abort", () => resolve());
+    if (signal.aborted) resolve();
+  });
+}
+
+/** Asks all of the group to end, and ends what does not. */
+async function endGroup(pid: number | undefined): Promise<void> {
+  if (pid === undefined || !signalGroup(pid, "SIGTERM")) return;
+  const lastMs = performance.now() + toolLimits.shellGraceMs;
+  while (performance.now() < lastMs) {
+    await sleep(10);
+    if (!signalGroup(pid, 0)) return;
+  }
+  signalGroup(pid, "SIGKILL");
+}
+
+/** Whether there was anybody to hear it. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    // ESRCH: the group is gone. EPERM: what is left of it is another user's, and cannot be ended from here.
+    return false;
+  }
+}
+
+/** Shows what is printed, as it comes and as far as it may be shown; gives what is kept of it. */
+function collect(
+  shell: Shell,
+  say: (text: string) => void,
+): () => { output: string; left_out_bytes: number } {
+  const kept = excerptOf(toolLimits.shellHeadBytes, toolLimits.shellTailBytes);
+  let sayable: number = toolLimits.shellSaidBytesMax;
+  const take = (text: string): void => {
+    if (text === "") return;
+    kept.add(text);
+    if (sayable <= 0) return;
+    const bytes = Buffer.byteLength(text);
+    say(bytes <= sayable ? text : "\n[… the rest is not shown …]\n");
+    sayable -= bytes;
+  };
+  for (const stream of [shell.stdout, shell.stderr]) {
+    // One for each: a character may come in two pieces.
+    const decoder = new TextDecoder();
+    stream.on("data", (bytes: Buffer) => take(decoder.decode(bytes, { stream: true })));
+    stream.on("end", () => take(decoder.decode()));
+    // A pipe that breaks has said all it will.
+    stream.on("error", () => {});
+  }
+  return () => ({ output: kept.read(), left_out_bytes: kept.leftOutBytes() });
+}
