@@ -1,11 +1,31 @@
-import { clarifyTool, demoModel, demoTools, engine, spawnTool } from "@runwire/engine";
+import {
+  builtInTools,
+  chooseModel,
+  clarifyTool,
+  demoModel,
+  demoTools,
+  engine,
+  type ModelEnv,
+  spawnTool,
+} from "@runwire/engine";
 import type { MakeAgent } from "@runwire/server";
 
 /** Slow enough to watch, quick enough not to wait for. */
 const wordMs = 15;
 const searchMs = 400;
 
-export function builtInAgent(): MakeAgent {
+/** Which model it speaks to is decided by the keys in the environment; without any it is the demo. */
+export function builtInAgent(env: ModelEnv): MakeAgent {
   const demo = demoModel({ wordMs });
-  return engine({ modelOf: () => demo, tools: [...demoTools({ searchMs }), spawnTool, clarifyTool] });
+  const modelOf = (name: string | null) => chooseModel(name, { env, demo });
+  return engine({
+    modelOf,
+    tools: [...demoTools({ searchMs }), ...builtInTools(), spawnTool, clarifyTool],
+    // People who see the demo for the first time see what it is up to.
+    planningGate: isDemo(env) ? "preview" : "off",
+  });
+}
+
+function isDemo(env: ModelEnv): boolean {
+  return !["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RUNWIRE_OPENAI_BASE_URL"].some((name) => env[name]);
 }

@@ -2,9 +2,19 @@
 // calls only together with the end of the answer, so that after a crash there are all of them or none.
 
 import type { Draft, Facts } from "@runwire/protocol";
+import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
+import {
+  type Call,
+  type Model,
+  ModelFailure,
+  type ModelPart,
+  type ModelRequest,
+  type ModelUsage,
+} from "./model.js";
+import { costOf } from "./prices.js";
+import { type Retry, streamWithRetries } from "./retry.js";
 import type { Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
@@ -22,7 +32,7 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
   const said = await ask(loop, {
     system: systemText(work),
     messages: work.messages,
-    tools: loop.tools.map(({ name, description, input_schema }) => ({ name, description, input_schema })),
+    tools: loop.box.specs,
     partial: work.answer?.text ?? "",
   });
   if (said === undefined) return;
@@ -54,7 +64,13 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
     return known;
   };
   try {
-    for await (const part of model.stream(request, signal)) {
+    const tries = {
+      signal,
+      clock: systemClock,
+      random: Math.random,
+      onRetry: (retry: Retry) => told(loop, retry),
+    };
+    for await (const part of streamWithRetries(model, request, tries)) {
       switch (part.kind) {
         case "text":
           await log.write({ type: "text.delta", payload: { text: part.text } });
@@ -89,12 +105,29 @@ export function completed({ model }: Loop, { reason, usage, refs }: Said["finish
   const finish: Facts = { model: model.name, finish_reason: reason, usage, refs };
   return [
     { type: "model.completed", payload: finish },
-    { type: "usage", payload: used(usage) },
+    { type: "usage", payload: used(model, usage) },
   ];
 }
 
-function used(usage: ModelUsage): Facts {
-  return { ...usage, requests: 1 };
+/** What it cost is left out where nobody knows. */
+function used(model: Model, usage: ModelUsage): Facts {
+  const cost_usd = costOf(model, usage);
+  return { ...usage, requests: 1, ...(cost_usd === null ? {} : { cost_usd }) };
+}
+
+/** A try that failed is a fact of the run, as is how long it is until the next. */
+async function told({ log, model }: Loop, { failure, try: tried, waitMs }: Retry): Promise<void> {
+  const { kind, message } = failure;
+  const facts: Facts = {
+    model: model.name,
+    provider: model.provider,
+    kind,
+    message,
+    try: tried,
+    wait_ms: waitMs,
+  };
+  const hit: Draft[] = kind === "rate-limit" ? [{ type: "rate_limit.hit", payload: facts } as Draft] : [];
+  await log.write({ type: "model.failed", payload: facts }, ...hit);
 }
 
 export function boundary(

@@ -23,15 +23,17 @@ export async function runCalls(loop: Loop, work: Work): Promise<void> {
 }
 
 async function runCall(loop: Loop, call: CallWork): Promise<void> {
-  const { log, tools } = loop;
+  const { log, box } = loop;
   const signal = loop.working();
   if (signal.aborted) return;
   const { call_id } = call;
-  const tool = tools.find(({ name }) => name === call.tool);
   const ended = (payload: Facts): Promise<void> =>
     log.write({ type: "tool.end", payload: { call_id, ...payload } as never });
-  if (tool === undefined) {
-    await ended(failed("unknown-tool", `There is no tool ${call.tool}.`));
+  let tool: Tool;
+  try {
+    tool = box.find(call.tool);
+  } catch (error) {
+    await ended(failureOf(error));
     return;
   }
   if (call.status === "running" && tool.effect !== "read-only") {
@@ -81,9 +83,13 @@ async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal):
     return { ok: true, output };
   } catch (error) {
     await saying.catch(() => {});
-    const kind = error instanceof ToolFailure ? error.kind : "failed";
-    return failed(kind, error instanceof Error ? error.message : String(error));
+    return failureOf(error);
   }
+}
+
+function failureOf(error: unknown): Facts {
+  const kind = error instanceof ToolFailure ? error.kind : "failed";
+  return failed(kind, error instanceof Error ? error.message : String(error));
 }
 
 function failed(kind: string, message: string): Facts {

@@ -13,9 +13,11 @@ export interface EngineOptions {
   /** The model of a run, by the name that was asked for. */
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
+  /** Whether runs show a plan first, where nobody says otherwise. */
+  readonly planningGate: Agent["planningGate"];
 }
 
-export function engine({ modelOf, tools }: EngineOptions): MakeAgent {
+export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
     const ids = idSource(Math.random);
     const stopping = new AbortController();
@@ -38,7 +40,7 @@ export function engine({ modelOf, tools }: EngineOptions): MakeAgent {
           {
             host,
             run,
-            model: modelOf(null),
+            modelOf,
             tools,
             workspace,
             take,
@@ -63,8 +65,7 @@ export function engine({ modelOf, tools }: EngineOptions): MakeAgent {
     }
 
     return {
-      // People who see it for the first time see what it is up to.
-      planningGate: modelOf(null).name === "demo" ? "preview" : "off",
+      planningGate,
       take,
       async close() {
         stopping.abort();

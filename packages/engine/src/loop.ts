@@ -10,12 +10,14 @@ import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { propose } from "./plan.js";
 import type { Tool } from "./tool.js";
+import { type Toolbox, toolbox } from "./tools/toolbox.js";
 import { isOver, type Work } from "./work.js";
 
 export interface LoopParts {
   readonly host: AgentHost;
   readonly run: RunKey;
-  readonly model: Model;
+  /** The model by the name that was asked for; throws where it cannot be had. */
+  readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
   readonly workspace: string;
   /** Begins to write a child. */
@@ -25,6 +27,9 @@ export interface LoopParts {
 
 export interface Loop extends LoopParts {
   readonly log: RunLog;
+  readonly model: Model;
+  /** The tools that this run may use. */
+  readonly box: Toolbox;
   /** Aborts with the run, with a pause and with a redirection: for what can go on from the log. */
   readonly talking: () => AbortSignal;
   /** Aborts with the run and with a redirection: for tools, which a pause lets finish. */
@@ -44,7 +49,17 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     if (work.state !== "running" && work.state !== "planning") talk.abort();
     if (isOver(work) || work.state === "redirecting") toil.abort();
   });
-  const loop: Loop = { ...parts, log, talking: () => talk.signal, working: () => toil.signal };
+  const { model, tools: allowed } = log.work.asked;
+  const box = toolbox({ tools: parts.tools, ...(isStrings(allowed) ? { allowed } : {}) });
+  const chosen = parts.modelOf(typeof model === "string" ? model : null);
+  const loop: Loop = {
+    ...parts,
+    log,
+    box,
+    model: chosen,
+    talking: () => talk.signal,
+    working: () => toil.signal,
+  };
   try {
     while (!isOver(log.work)) {
       signal.throwIfAborted();
@@ -81,6 +96,10 @@ async function round(loop: Loop, work: Work): Promise<void> {
   if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
   else if (work.answer === null && work.finished) await finish(loop, work);
   else await answer(loop, work);
+}
+
+function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
 /** Calls that another direction has made pointless. */

@@ -1,6 +1,6 @@
 // The built-in agent, as people meet it: the demo runs by itself, does what it is told, and survives its server.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -214,6 +214,46 @@ describe("a question", () => {
       .flatMap((e) => (is(e, "text.delta") && e.child_id === null ? [e.payload.text] : []))
       .join("");
     expect(said).toContain("Good to know: speed.");
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+  });
+});
+
+describe("a dangerous tool", () => {
+  const saving = { prompt: "compare three charting libraries and save it", approvals: "destructive" };
+
+  async function asked(run_id: string): Promise<Facts> {
+    const reading = await openReading("sse", server.url, streamPath({ run_id, dialect: "runwire" }));
+    await reading.until(({ events }) => events.some((e) => is(e, "approval.requested")));
+    return reading.events.find((e) => is(e, "approval.requested"))?.payload as Facts;
+  }
+
+  it("waits for a person, also through a restart, and runs once with the input they gave", async () => {
+    const run_id = await start(saving);
+    const { approval_id, tool } = await asked(run_id);
+    expect(tool).toBe("file.write");
+    server.kill("SIGKILL");
+    await server.exited;
+    server = await startServer(serve, folder);
+    const input = { path: "other.md", content: "shorter" };
+    await control(server.url, run_id, `approvals/${approval_id}`, { decision: "once", input });
+    const events = await ended(run_id);
+    const starts = events.filter((e) => is(e, "tool.start") && e.payload.tool === "file.write");
+    expect(starts.map(({ payload }) => (payload as Facts).input)).toEqual([input]);
+    expect(readFileSync(join(folder, "workspaces", "default", run_id, "other.md"), "utf8")).toBe("shorter");
+    expect(events.filter(({ type }) => type === "approval.requested")).toHaveLength(1);
+  });
+
+  it("is not run where they deny it, and the run goes on", async () => {
+    const run_id = await start(saving);
+    const { approval_id, call_id } = await asked(run_id);
+    await control(server.url, run_id, `approvals/${approval_id}`, { decision: "deny", reason: "not here" });
+    const events = await ended(run_id);
+    expect(events.some((e) => is(e, "tool.start") && e.payload.call_id === call_id)).toBe(false);
+    const end = events.find((e) => is(e, "tool.end") && e.payload.call_id === call_id);
+    expect(end?.payload).toMatchObject({
+      ok: false,
+      error: { message: expect.stringContaining("not here") },
+    });
     expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
   });
 });
