@@ -1,20 +1,85 @@
-// Writes `docs/errors.md` from the protocol's error table. With `--check` it writes nothing and fails if the
-// file is not what it would write. Needs a build: it reads the compiled package.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+// Writes what the documents tell of the program, from the program: `docs/errors.md` whole, and the tables of settings,
+// scopes and metrics between their markers in other documents. With `--check` it writes nothing and fails if a file is
+// not what it would write. Needs a build: it reads the compiled packages, and asks a server for its routes.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { errorTable } from "@runwire/protocol";
+import { startGateway } from "@runwire/server";
+import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/settings.js";
 
-const file = "docs/errors.md";
-const text = errorsPage(Object.entries(errorTable));
+const { paths, metrics } = await told();
+const documents = {
+  "docs/errors.md": () => errorsPage(Object.entries(errorTable)),
+  "docs/operate.md": (text) =>
+    between(between(text, "settings", settingsTables()), "metrics", metricsTable(metrics)),
+  "docs/security.md": (text) => between(text, "scopes", scopesTable(paths)),
+};
 
-if (process.argv.includes("--check")) {
-  if (read(file) !== text) {
-    console.error(`${file} is not what the error table says; run: node scripts/generate-docs.mjs`);
-    process.exit(1);
+for (const [file, make] of Object.entries(documents)) {
+  const before = read(file);
+  const text = make(before ?? "");
+  if (!process.argv.includes("--check")) {
+    writeFileSync(file, text);
+    console.log(`wrote ${file}`);
+  } else if (before !== text) {
+    console.error(`${file} is not what the program says; run: npm run docs`);
+    process.exitCode = 1;
   }
-} else {
-  mkdirSync("docs", { recursive: true });
-  writeFileSync(file, text);
-  console.log(`wrote ${file}`);
+}
+
+/** What a server says of itself. */
+async function told() {
+  const dataFolder = mkdtempSync(join(tmpdir(), "runwire-generate-"));
+  const gateway = await startGateway({ port: 0, dataFolder, durability: "os" });
+  try {
+    const { paths } = await (await fetch(`${gateway.url}/openapi.json`)).json();
+    return { paths, metrics: await (await fetch(`${gateway.url}/metrics`)).text() };
+  } finally {
+    await gateway.close();
+    rmSync(dataFolder, { recursive: true });
+  }
+}
+
+function between(text, name, table) {
+  const [begin, end] = [`<!-- ${name}: generated -->`, `<!-- /${name} -->`];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`there is no place for the table of ${name}`);
+  return `${text.slice(0, from + begin.length)}\n\n${table}\n\n${text.slice(to)}`;
+}
+
+function settingsTables() {
+  const groups = settingGroups.map((group) => {
+    const rows = Object.entries(settingRows)
+      .filter(([, row]) => row.group === group)
+      .map(([name, row]) => {
+        const flag = row.secret ? "–" : `\`--${row.flag}\``;
+        return `| ${flag} | \`${variable(row)}\` | ${cell(row.takes)} | ${cell(presetOf(name))} | ${cell(row.does)} |`;
+      });
+    return `**${group}**\n\n| flag | variable | takes | default | what it is |\n|---|---|---|---|---|\n${rows.join("\n")}`;
+  });
+  return groups.join("\n\n");
+}
+
+function scopesTable(paths) {
+  const order = ["anyone", "any", "read", "write", "control", "approve", "admin"];
+  const rows = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { "x-runwire-scope": scope, security, summary }]) => {
+      const ticket = security.some((way) => "ticket" in way) ? "yes" : "";
+      const line = `| \`${scope}\` | \`${method.toUpperCase()} ${path}\` | ${ticket} | ${cell(summary)} |`;
+      return { scope, line };
+    }),
+  );
+  const sorted = order.flatMap((scope) => rows.filter((row) => row.scope === scope));
+  if (sorted.length !== rows.length) throw new Error("a route has a scope that the table does not know");
+  return `| scope | route | ticket | what it does |\n|---|---|---|---|\n${sorted.map(({ line }) => line).join("\n")}`;
+}
+
+function metricsTable(text) {
+  const rows = [...text.matchAll(/^# HELP (runwire_\w+) (.*)\n# TYPE \w+ (\w+)/gm)].map(
+    ([, name, help, type]) => `| \`${name}\` | ${type} | ${cell(help)} |`,
+  );
+  return `| metric | type | what it tells |\n|---|---|---|\n${rows.join("\n")}`;
 }
 
 function errorsPage(entries) {

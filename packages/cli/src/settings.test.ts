@@ -37,6 +37,14 @@ describe("settings", () => {
     expect(() => readSettings(flags, env)).toThrow(named);
   });
 
+  it("leave the clients' own variables alone", () => {
+    const { port } = readSettings(
+      {},
+      { RUNWIRE_URL: "http://127.0.0.1:1", RUNWIRE_TOKEN: "x", RUNWIRE_PORT: "2" },
+    );
+    expect(port).toBe(2);
+  });
+
   it.each(["{", "[]", '{"prot": 1}', '{"port": "x"}'])("in a wrong file are named: %s", (text) => {
     writeFileSync("runwire.config.json", text);
     expect(() => readSettings({}, {})).toThrow("runwire.config.json");

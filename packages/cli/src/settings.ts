@@ -213,10 +213,10 @@ export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
   retentionDoneDays: days("retention-done-days", "how long runs are kept that ended as done"),
   retentionAbortedDays: days("retention-aborted-days", "how long aborted runs are kept"),
   retentionErrorDays: days("retention-error-days", "how long runs are kept that ended in an error"),
-  retentionFullDays: days(
-    "retention-full-days",
-    "how long the full view of ended runs is kept, if not as long",
-  ),
+  retentionFullDays: {
+    ...days("retention-full-days", "how long the full view of ended runs is kept"),
+    takes: "days from 1 to 36500, or 0 for as long as the run",
+  },
 };
 
 /** What a setting is when nobody says otherwise, in words. */
@@ -229,6 +229,8 @@ export function presetOf(name: keyof Settings): string {
 }
 
 const configFile = "runwire.config.json";
+/** What clients read: in the shell of somebody who runs both, they are no mistake. */
+const clientVariables = ["RUNWIRE_URL", "RUNWIRE_TOKEN"];
 
 interface Flags {
   readonly [flag: string]: unknown;
@@ -258,7 +260,7 @@ export function readEach(flags: Flags, env: NodeJS.ProcessEnv): Settings {
     take(text, found[0], found[1], `${configFile}: ${key}`);
   }
   for (const [key, text] of Object.entries(env)) {
-    if (!key.startsWith("RUNWIRE_") || text === undefined) continue;
+    if (!key.startsWith("RUNWIRE_") || text === undefined || clientVariables.includes(key)) continue;
     const found = rows.find(([, row]) => variable(row) === key);
     if (found === undefined)
       throw new Error(`${key}: there is no such setting; \`runwire serve --help\` lists all`);

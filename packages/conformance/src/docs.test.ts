@@ -3,26 +3,39 @@
 
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ServerProcess, startServer } from "./gateway/server-process.js";
 import { anchorsOf, type Fence, fencesOf, linksOf } from "./markdown.js";
-import { shellScript } from "./shell-script.js";
+import { shellScript, startsServers } from "./shell-script.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const scriptMsMax = 45_000;
 
 const documents = [
-  ...["README.md", "PROTOCOL.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "clients/go/README.md"].filter(
-    (name) => existsSync(join(root, name)),
-  ),
+  ...[
+    "README.md",
+    "PROTOCOL.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "clients/go/README.md",
+  ].filter((name) => existsSync(join(root, name))),
   ...(existsSync(join(root, "docs")) ? readdirSync(join(root, "docs")) : [])
     .filter((name) => name.endsWith(".md"))
     .map((name) => join("docs", name)),
@@ -64,7 +77,7 @@ describe("documents", () => {
     expect(dead).toEqual([]);
   });
 
-  it("list the errors as the error table has them", async () => {
+  it("tell errors, settings, scopes and metrics as the program has them", async () => {
     await run(process.execPath, ["scripts/generate-docs.mjs", "--check"], { cwd: root });
   });
 });
@@ -89,12 +102,16 @@ if (withCommands.length > 0) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it.each(withCommands)("$name work in their order", ({ name }) =>
-      runScript(
-        inLanguage("sh").filter((fence) => fence.name === name),
-        server.url,
-      ),
-    );
+    it.for(withCommands)("$name work in their order", async ({ name }, context) => {
+      const blocks = inLanguage("sh").filter((fence) => fence.name === name);
+      if (!startsServers(blocks)) return runScript(blocks, server.url);
+      const script = blocks.map(({ text }) => text).join("\n");
+      const missing = ["openssl", "sqlite3"].filter((tool) => script.includes(`${tool} `) && !isThere(tool));
+      if (missing.length > 0) return context.skip(`${missing.join(" and ")} is not on this machine`);
+      const own = join(folder, "own", name);
+      mkdirSync(own, { recursive: true });
+      return runScript(blocks, `http://127.0.0.1:${await freePort()}`, own);
+    });
   });
 }
 
@@ -186,13 +203,30 @@ async function compiles(blocks: readonly (Fence & { readonly name: string })[]):
   }
 }
 
-async function runScript(blocks: readonly Fence[], url: string): Promise<void> {
+async function runScript(blocks: readonly Fence[], url: string, cwd = root): Promise<void> {
   const script = shellScript(blocks, url);
-  await run("bash", ["-c", script], { cwd: root, timeout: scriptMsMax, killSignal: "SIGKILL" }).catch(
+  const set = { PROGRAM: join(root, "packages/cli/bin/runwire.js"), SERVER_PORT: new URL(url).port };
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("RUNWIRE_"));
+  const env = { ...Object.fromEntries(inherited), ...set };
+  await run("bash", ["-c", script], { cwd, env, timeout: scriptMsMax, killSignal: "SIGKILL" }).catch(
     (failure) => {
       throw new Error(
         `the commands failed (${failure.code ?? failure.signal}):\n${failure.stdout}\n${failure.stderr}`,
       );
     },
   );
+}
+
+function isThere(tool: string): boolean {
+  return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, tool)));
+}
+
+/** For a server that a script stops and starts again, and that must be found where it was. */
+async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  listener.close();
+  await once(listener, "close");
+  return port;
 }

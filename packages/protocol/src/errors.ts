@@ -245,7 +245,7 @@ export const errorTable = {
     grpc: "UNAUTHENTICATED",
     retry: false,
     title: "stream ticket refused",
-    help: "A ticket opens what it was made for and nothing else; its first use comes within 60 s, and it ends with the credential that made it. Ask for a new one.",
+    help: "A ticket opens only what it was made for, is first used within a minute, and ends with its time or its credential. Ask for a new one.",
   },
   "KAI-AUTH-CSRF-0001": {
     status: 403,

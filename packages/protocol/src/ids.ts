@@ -106,3 +106,8 @@ export const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 export function isId(value: unknown): value is string {
   return typeof value === "string" && idPattern.test(value);
 }
+
+/** Every run's id begins so, whoever chose it. */
+export function isRunId(value: unknown): value is string {
+  return isId(value) && value.startsWith("run_");
+}

@@ -1,8 +1,6 @@
 // The one place where the server's rooms are put together.
 
 import { mkdirSync } from "node:fs";
-import type { Http2Session } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
@@ -12,6 +10,7 @@ import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
 import { accounts } from "./http/account.js";
+import { listen } from "./http/listening.js";
 import type { Route } from "./http/route.js";
 import { httpServer } from "./http/server.js";
 import { readTls } from "./http/tls.js";
@@ -53,21 +52,17 @@ export interface Gateway {
 }
 
 const sweepMs = 1000;
-const idleLookMs = 50;
 
 function makeFolder(path: string): void {
   try {
     // Runs hold what people said: they are nobody else's on this machine.
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    throw new Error(
-      `${path} cannot be the data folder (${(cause as Error).message}); choose another with --data`,
-      {
-        cause,
-      },
-    );
+    const why = (cause as Error).message;
+    throw new Error(`${path} cannot be the data folder (${why}); choose another with --data`, { cause });
   }
 }
+
 /** `clock` is for tests that hold time. */
 export async function startGateway(
   given: Partial<Settings> = {},
@@ -117,7 +112,7 @@ export async function startGateway(
     ...blobRoutes(rooms),
     ...retentionRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),
-    ...operationRoutes(rooms, settings, () => sockets.size),
+    ...operationRoutes(rooms, settings, () => door.connections),
   ];
   const server = httpServer({
     routes: [...routes, ...documentRoutes(routes, version)],
@@ -129,25 +124,8 @@ export async function startGateway(
     report,
     accounts: accounts(rooms),
   });
-  // Node forgets a connection that became a WebSocket; a server that leaves must not.
-  const sockets = new Set<Socket>();
-  const sessions = new Set<Http2Session>();
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-  });
-  server.on("session", (session: Http2Session) => {
-    sessions.add(session);
-    session.once("close", () => sessions.delete(session));
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const taken = `port ${port} on ${host} is taken; choose another with --port, or 0 for a free one`;
-      reject(error.code === "EADDRINUSE" ? new Error(taken, { cause: error }) : error);
-    });
-    server.listen(port, host, resolve);
-  }).catch(async (error: unknown) => {
-    await store.close();
+  const door = await listen(server, host, port).catch(async (error: unknown) => {
+    await shut();
     throw error;
   });
 
@@ -163,35 +141,32 @@ export async function startGateway(
     .clean()
     .catch((error: unknown) => report("warn", "cleaning failed", { error: String(error) }));
 
-  const { port: bound } = server.address() as AddressInfo;
-  const url = `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  const name = host.includes(":") ? `[${host}]` : host;
+  const url = `${tls === null ? "http" : "https"}://${name}:${door.port}`;
   const runs = store.levels().runsLive;
   const ms = Math.round(clock.monotonic() - beganMs);
   report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
+
+  async function shut(): Promise<void> {
+    rooms.ingest.close();
+    rooms.connections.close();
+    credentials?.close();
+    blobs.close();
+    await store.close();
+    counted.close();
+  }
+
   return {
     url,
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });
-      const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       rooms.connections.leave();
-      // Those that become idle later, too: nobody waits for a client's keep-alive.
-      const idle = setInterval(() => server.closeIdleConnections?.(), idleLookMs);
-      for (const session of sessions) session.close();
-      const grace = setTimeout(() => {
-        for (const socket of sockets) socket.destroy();
-      }, graceMs);
-      await stopped;
-      clearInterval(idle);
-      clearTimeout(grace);
+      await door.close(graceMs);
       clearInterval(sweeper);
       await sweeping;
-      rooms.ingest.close();
-      rooms.connections.close();
-      credentials?.close();
       blobs.close();
       await cleaning;
-      await store.close();
-      counted.close();
+      await shut();
       report("info", "stopped");
     },
   };

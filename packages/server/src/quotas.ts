@@ -45,15 +45,17 @@ interface Bucket {
 }
 
 const forgetAtTenants = 10_000;
+const forgetEveryMs = 1000;
 
 export function quotas(given: QuotaLimits, clock: Clock): Quotas {
   const tenants = new Map<string, Tenant>();
+  let forgetAgainMs = Number.NEGATIVE_INFINITY;
 
   function tenantOf(name: string): Tenant {
     const known = tenants.get(name);
     if (known !== undefined) return known;
-    if (tenants.size >= forgetAtTenants) forgetIdle();
     const atMs = clock.monotonic();
+    if (tenants.size >= forgetAtTenants && atMs >= forgetAgainMs) forgetIdle(atMs);
     const { requestsPerSecond, eventsPerSecond } = given;
     const fresh: Tenant = {
       open: 0,
@@ -65,20 +67,28 @@ export function quotas(given: QuotaLimits, clock: Clock): Quotas {
   }
 
   /** A tenant whose buckets are full again is as one that never came. */
-  function forgetIdle(): void {
-    const fullSinceMs = clock.monotonic() - 10_000;
+  function forgetIdle(nowMs: number): void {
+    forgetAgainMs = nowMs + forgetEveryMs;
+    const { requestsPerSecond, eventsPerSecond } = given;
+    const isFull = (bucket: Bucket, perSecond: number): boolean =>
+      levelAt(bucket, perSecond, nowMs) >= perSecond;
     for (const [name, { open, requests, events }] of tenants) {
-      if (open === 0 && Math.max(requests.atMs, events.atMs) < fullSinceMs) tenants.delete(name);
+      if (open === 0 && isFull(requests, requestsPerSecond) && isFull(events, eventsPerSecond))
+        tenants.delete(name);
     }
   }
+
+  const levelAt = ({ level, atMs }: Bucket, perSecond: number, nowMs: number): number =>
+    Math.min(perSecond, level + ((nowMs - atMs) * perSecond) / 1000);
 
   /** Milliseconds until the bucket may be taken from; 0 where it was. */
   function take(bucket: Bucket, perSecond: number, count: number): number {
     if (perSecond === 0) return 0;
     const nowMs = clock.monotonic();
-    bucket.level = Math.min(perSecond, bucket.level + ((nowMs - bucket.atMs) * perSecond) / 1000);
+    bucket.level = levelAt(bucket, perSecond, nowMs);
     bucket.atMs = nowMs;
-    if (bucket.level <= 0) return Math.max(1, Math.ceil((-bucket.level * 1000) / perSecond));
+    // A little above zero: at zero it may not be taken from.
+    if (bucket.level <= 0) return Math.ceil((-bucket.level * 1000) / perSecond + 0.001);
     bucket.level -= count;
     return 0;
   }

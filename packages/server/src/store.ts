@@ -48,7 +48,8 @@ export interface Store {
   tenants(after: string, limit: number): Promise<readonly string[]>;
   /** What was set for a tenant; undefined where nothing was. */
   tenantSettings(tenant: string): Promise<TenantSettings | undefined>;
-  setTenantSettings(tenant: string, settings: TenantSettings): Promise<void>;
+  /** Null takes back what was set. */
+  setTenantSettings(tenant: string, settings: TenantSettings | null): Promise<void>;
 
   /** A blob that a run of this tenant refers to; undefined where none does. */
   blob(tenant: string, ref: string): Promise<BlobRef | undefined>;

@@ -191,7 +191,7 @@ export interface RouteUnderTest {
   readonly name: string;
   readonly method: string;
   readonly path: string;
-  readonly scope: Scope | "anyone";
+  readonly scope: Scope | "any" | "anyone";
   readonly streams: boolean;
   readonly takesTicket: boolean;
   /** Request headers that it understands. */
@@ -205,7 +205,7 @@ interface Schema {
 }
 
 interface Operation {
-  readonly "x-runwire-scope": Scope | "anyone";
+  readonly "x-runwire-scope": Scope | "any" | "anyone";
   readonly "x-runwire-streams"?: boolean;
   readonly security: readonly { readonly ticket?: unknown }[];
   readonly parameters: readonly { readonly name: string; readonly in: string }[];

@@ -20,7 +20,7 @@ import {
   tryAppend,
 } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
-import { rawAnswer, requestText } from "./raw-http.js";
+import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
 import { openReading, type Reading, readAll, streamPath, wireNames } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
@@ -148,6 +148,24 @@ describe("the log", () => {
     again.kill("SIGTERM");
     await again.exited;
     expect(linesOf(again)[0]).toMatchObject({ what: "started", runs: 1 });
+  });
+
+  it("calls no client that hangs up in the middle of its body a bug", async () => {
+    const run_id = await createRun(url);
+    const sent = `{"type":"text.delta","payload":{"text":"kept"}}\n{"type":`;
+    for (const head of [
+      ["Content-Type: application/json", "Content-Length: 1000"],
+      ["Content-Type: application/x-ndjson", "Transfer-Encoding: chunked"],
+    ]) {
+      const raw = await rawConnection(url);
+      const id = `hung-up-${head[0]?.length}`;
+      raw.write(requestText(url, "POST", runPath(run_id, "events"), [...head, `X-Request-Id: ${id}`]));
+      raw.write(`${sent.length.toString(16)}\r\n${sent}\r\n`);
+      if (head[1]?.startsWith("Transfer")) await raw.until((answer) => answer.includes("last_pos"));
+      raw.socket.destroy();
+      expect(await lineAbout(id)).toMatchObject({ level: "info", route: "/v1/agent/runs/:id/events" });
+    }
+    expect(linesOf(server).filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
   });
 
   it("has a line for each request, by the pattern of its route", async () => {

@@ -6,13 +6,13 @@ import type { IncomingMessage } from "node:http";
 import { RunwireError } from "@runwire/protocol";
 import type { Clock } from "../clock.js";
 import { countOf, isOwnPage } from "../http/front.js";
-import type { Asked, Route } from "../http/route.js";
+import type { Question, Route } from "../http/route.js";
 import type { Grant, Store } from "../store.js";
 import { type Caller, type Credentials, isScope, type Scope, scopes } from "./caller.js";
 
 export interface Gate {
   /** Throws 401 or 403 where this caller may not ask this. */
-  admit(route: Route, asked: Omit<Asked, "caller" | "tenant" | "run">): Promise<Caller>;
+  admit(route: Route, asked: Question): Promise<Caller>;
   /** Whether a caller that was let in would no longer be: streams are ended by it. */
   isOver(caller: Caller): boolean;
 }
@@ -46,12 +46,12 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     return grant?.kind === kind && !isOver(grant) ? grant : undefined;
   }
 
-  async function byTicket(route: Route, asked: Omit<Asked, "caller" | "tenant" | "run">, secret: string) {
+  async function byTicket(route: Route, asked: Question, secret: string) {
     const grant = await granted("ticket", secret);
     const refused = (): RunwireError => new RunwireError("KAI-AUTH-TICKET-0001");
     if (grant === undefined) throw refused();
     const bound = new Set(grant.resource as readonly string[]);
-    const needed = route.ticket?.(asked as Asked) ?? [];
+    const needed = route.ticket?.(asked) ?? [];
     if (!needed.every((resource) => bound.has(resource))) throw refused();
     const nowMs = clock.now();
     if (grant.usedMs === null) {
@@ -68,7 +68,7 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     return callerOf(grant);
   }
 
-  async function callerFor(route: Route, asked: Omit<Asked, "caller" | "tenant" | "run">): Promise<Caller> {
+  async function callerFor(route: Route, asked: Question): Promise<Caller> {
     const { req } = asked;
     const ticket = route.ticket === null ? undefined : (asked.query as { ticket?: string }).ticket;
     if (ticket !== undefined) return byTicket(route, asked, ticket);
@@ -85,7 +85,7 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     async admit(route, asked) {
       if (route.scope === "anyone") return openCaller;
       const caller = await callerFor(route, asked);
-      if (!caller.scopes.has(route.scope))
+      if (route.scope !== "any" && !caller.scopes.has(route.scope))
         throw new RunwireError("KAI-AUTH-SCOPE-0001", `this needs \`${route.scope}\``);
       return caller;
     },

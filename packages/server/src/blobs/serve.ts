@@ -1,18 +1,16 @@
 // A blob over HTTP. It is whatever a producer sent, so a browser must run nothing in it; and it may be erased at any
 // moment, so nobody may keep a copy for us.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { RunwireError } from "@runwire/protocol";
-import type { Reply } from "../http/route.js";
+import type { Call, Reply } from "../http/route.js";
 import type { CountedBlobs } from "./counted.js";
 import type { ByteRange } from "./store.js";
 
 export async function serveBlob(
   blobs: CountedBlobs,
-  req: IncomingMessage,
-  res: ServerResponse,
-  tenant: string,
+  { req, res, tenant, begin }: Call,
   ref: string,
 ): Promise<Reply | undefined> {
   // Unknown, erased, malformed, another tenant's: all the same.
@@ -21,7 +19,8 @@ export async function serveBlob(
   const { bytes, media_type } = found;
   const headers = { ...inert, ETag: `"${ref}"`, "Accept-Ranges": "bytes" };
   if (isNamed(req.headers["if-none-match"], ref)) {
-    res.writeHead(304, headers).end();
+    begin(304, headers);
+    res.end();
     return undefined;
   }
   const range = rangeOf(req, ref, bytes);
@@ -34,7 +33,7 @@ export async function serveBlob(
     open?.body.destroy();
     throw new RunwireError("KAI-SERVER-STORE-0003", ref);
   }
-  res.writeHead(range === undefined ? 200 : 206, {
+  begin(range === undefined ? 200 : 206, {
     ...headers,
     "Content-Type": servedTypes.has(media_type) ? media_type : "application/octet-stream",
     "Content-Disposition": `attachment; filename="${ref}"`,

@@ -3,28 +3,25 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { idSource, type RunwireError } from "@runwire/protocol";
+import type { Caller } from "../auth/caller.js";
 import type { Clock } from "../clock.js";
 import type { Metrics } from "../metrics.js";
 import type { Report } from "../report.js";
 
 export interface Account {
   readonly requestId: string;
-  /** What the gate has found out; later facts replace earlier ones. */
-  note(facts: Noted): void;
+  /** The pattern of the route, once it is found. */
+  route: string | undefined;
+  /** Who asks, once that is known. */
+  caller: Caller | undefined;
+  /** Answers for as long as its client listens: how long that took says nothing of the server. */
+  isStream: boolean;
   refused(error: RunwireError): void;
 }
 
-export interface Noted {
-  /** The route's pattern. */
-  readonly route?: string;
-  readonly tenant?: string;
-  /** The credential's id, never the credential. */
-  readonly credential?: string;
-}
-
 export interface Accounts {
-  /** A request that is answered with a response. */
-  request(req: IncomingMessage, res: ServerResponse): Account;
+  /** A request that is answered with a response; `over` is called when that is done. */
+  request(req: IncomingMessage, res: ServerResponse, over: () => void): Account;
   /** A request to become a WebSocket, which is over when that is decided. */
   upgrade(req: IncomingMessage): Account & { accepted(): void };
   /** What could not be read as a request. */
@@ -53,45 +50,48 @@ export function accounts({
     return typeof given === "string" && givenId.test(given) ? given : freshId();
   }
 
-  function open(
-    req: IncomingMessage,
-  ): Account & { over(status: number, bytes: number, timed: boolean): void } {
+  interface Open extends Account {
+    over(status: number, bytes: number): void;
+  }
+
+  function open(req: IncomingMessage): Open {
     const requestId = idOf(req);
     const beganMs = clock.monotonic();
-    const method = req.method ?? "";
-    const noted: { -readonly [N in keyof Noted]: Noted[N] } = {};
     let code: string | undefined;
-    return {
+    const account: Open = {
       requestId,
-      note: (facts) => void Object.assign(noted, facts),
+      route: undefined,
+      caller: undefined,
+      isStream: false,
       refused(error) {
         code = error.code;
         metrics.refused(error.code);
       },
-      over(status, bytes, timed) {
+      over(status, bytes) {
+        const { route, caller, isStream } = account;
+        const method = req.method ?? "";
         const ms = clock.monotonic() - beganMs;
-        metrics.requestAnswered({ route: noted.route, method, status }, timed ? ms : undefined);
-        report("info", "request", () => {
-          const { route = null, ...who } = noted;
-          const facts = {
-            request_id: requestId,
-            method,
-            route,
-            status,
-            ms: Math.round(ms * 100) / 100,
-            bytes,
-          };
-          return { ...facts, ...(code === undefined ? {} : { code }), ...who };
-        });
+        const isTimed = !isStream || status >= 400;
+        metrics.requestAnswered({ route, method, status }, isTimed ? ms : undefined);
+        report("info", "request", () => ({
+          request_id: requestId,
+          method,
+          route: route ?? null,
+          status,
+          ms: Math.round(ms * 100) / 100,
+          bytes,
+          ...(code === undefined ? {} : { code }),
+          ...(caller === undefined ? {} : { tenant: caller.tenant, credential: caller.credential }),
+        }));
       },
     };
+    return account;
   }
 
   return {
-    request(req, res) {
+    request(req, res, over) {
       const account = open(req);
       const { socket } = req;
-      res.setHeader(requestIdHeader, account.requestId);
       let before = socket.bytesWritten;
       // One that came before its turn has no socket yet; what goes out until then is another's.
       if (res.socket === null) {
@@ -100,28 +100,27 @@ export function accounts({
         });
       }
       res.once("close", () => {
-        const status = res.headersSent ? res.statusCode : gone;
-        // A stream has no length.
-        const timed = status !== 200 || res.hasHeader("Content-Length");
-        account.over(status, socket.bytesWritten - before, timed);
+        account.over(res.headersSent ? res.statusCode : gone, socket.bytesWritten - before);
+        over();
       });
       return account;
     },
 
     upgrade(req) {
-      const { over, ...account } = open(req);
-      return {
-        ...account,
+      const account = open(req);
+      const { refused } = account;
+      account.isStream = true;
+      return Object.assign(account, {
         accepted() {
           metrics.socketUpgraded("accepted");
-          over(101, 0, false);
+          account.over(101, 0);
         },
-        refused(error) {
-          account.refused(error);
+        refused(error: RunwireError) {
+          refused(error);
           metrics.socketUpgraded("refused");
-          over(error.row.status, 0, false);
+          account.over(error.row.status, 0);
         },
-      };
+      });
     },
 
     unreadable(error) {

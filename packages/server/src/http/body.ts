@@ -27,7 +27,7 @@ export function readText(req: IncomingMessage, bytesMax: number): Promise<string
       if (bytes > bytesMax) fail(tooLarge(bytesMax));
       else chunks.push(chunk);
     });
-    req.once("error", fail);
+    req.once("error", (cause) => fail(new RunwireError("KAI-STREAM-CONN-0001", undefined, { cause })));
     req.once("end", () => {
       clearTimeout(timer);
       try {
@@ -74,7 +74,9 @@ export async function readObject(
 
 /** Throws 415 unless the body says it is JSON, says nothing, or is one of the others. */
 export function checkType({ headers }: IncomingMessage, others: readonly string[]): string {
-  const type = (headers["content-type"] ?? "application/json").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  const given = headers["content-type"];
+  if (given === undefined || given === "application/json") return "application/json";
+  const type = given.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   // What curl sends unless told otherwise is taken for JSON too.
   if (["application/json", "application/x-www-form-urlencoded", ...others].includes(type)) return type;
   throw new RunwireError("KAI-REQUEST-TYPE-0001", type.slice(0, 60));

@@ -6,6 +6,7 @@ import type { z } from "zod";
 
 /** A query parameter that is wrong or unknown is 400. */
 export function checkQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): T {
+  if (query.has("__proto__")) throw badParam("`__proto__`", "is no parameter anywhere");
   const values: { [name: string]: string } = {};
   // The first of several counts.
   for (const [name, value] of query) if (!Object.hasOwn(values, name)) values[name] = value;

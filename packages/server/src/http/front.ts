@@ -9,8 +9,8 @@ import type { Settings } from "../settings.js";
 export interface Front {
   /** Throws 403 where this server is not meant, or a foreign page asks. */
   check(req: IncomingMessage): void;
-  /** What goes out with every answer; undefined for what could not be read as a request. */
-  headers(req: IncomingMessage | undefined): { readonly [name: string]: string };
+  /** What goes out with every answer, names and values in turn; undefined for what was no request. */
+  headers(req: IncomingMessage | undefined): readonly string[];
   /** The answer to a browser that asks whether it may ask. */
   preflight(methods: readonly string[]): { readonly [name: string]: string };
 }
@@ -20,13 +20,13 @@ const answerHeaders = "Content-Range, ETag, Idempotency-Replayed, Location, Retr
 const preflightSeconds = 600;
 
 /** A browser that is shown one of our answers as a page runs, embeds and tells nothing. */
-const guards = {
-  "X-Content-Type-Options": "nosniff",
-  "Referrer-Policy": "no-referrer",
-  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-  "Cross-Origin-Resource-Policy": "same-origin",
-};
-const tlsGuards = { ...guards, "Strict-Transport-Security": "max-age=31536000" };
+const guards = [
+  ["X-Content-Type-Options", "nosniff"],
+  ["Referrer-Policy", "no-referrer"],
+  ["Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["Cross-Origin-Resource-Policy", "same-origin"],
+].flat();
+const tlsGuards = [...guards, "Strict-Transport-Security", "max-age=31536000"];
 
 /** `understood` are the request headers that some route knows. */
 export function front(
@@ -56,13 +56,11 @@ export function front(
       const base = isTls(req) ? tlsGuards : guards;
       const { origin } = req.headers;
       if (allowed.size === 0) return base;
-      if (origin === undefined || !allowed.has(origin)) return { ...base, Vary: "Origin" };
-      return {
-        ...base,
-        Vary: "Origin",
-        "Access-Control-Allow-Origin": origin,
-        "Access-Control-Expose-Headers": answerHeaders,
-      };
+      if (origin === undefined || !allowed.has(origin)) return [...base, "Vary", "Origin"];
+      return [
+        ...[...base, "Vary", "Origin", "Access-Control-Allow-Origin", origin],
+        ...["Access-Control-Expose-Headers", answerHeaders],
+      ];
     },
     preflight: (methods) => ({
       Allow: methods.join(", "),

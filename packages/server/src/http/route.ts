@@ -8,27 +8,33 @@ import { z } from "zod";
 import type { Caller, Scope } from "../auth/caller.js";
 import type { RunKey } from "../store.js";
 
-/** What a transport needs to know of who asks for what. */
-export interface Asked<Query = unknown> {
+/** What is asked, before it is known who asks. */
+export interface Question<Query = unknown> {
   readonly req: IncomingMessage;
-  readonly caller: Caller;
-  readonly tenant: string;
   readonly query: Query;
   /** A path parameter, checked to be an id. */
   param(name: string): string;
-  /** The run that the path names. */
+}
+
+/** What a transport needs to know of who asks for what. */
+export interface Asked<Query = unknown> extends Question<Query> {
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly tenant: string;
+  /** The run that the path names; nobody's where it names none. */
   readonly run: RunKey;
 }
 
 export interface Call<Query = unknown, Body = unknown> extends Asked<Query> {
   readonly res: ServerResponse;
   readonly body: Body;
+  /** For handlers that answer themselves: the head, with what every answer carries. */
+  begin(status: number, headers: { readonly [name: string]: string | number }): void;
 }
 
 export interface Upgrade<Query = unknown> extends Asked<Query> {
   readonly socket: Duplex;
   readonly head: Buffer;
-  readonly requestId: string;
   /** The connection has become a WebSocket. */
   accepted(): void;
 }
@@ -55,8 +61,8 @@ export interface Route {
   readonly path: string;
   /** One line for the documents. */
   readonly does: string;
-  /** What the caller must hold; `anyone` asks for no credential. */
-  readonly scope: Scope | "anyone";
+  /** What the caller must hold; `any` takes every credential, `anyone` asks for none. */
+  readonly scope: Scope | "any" | "anyone";
   readonly query: z.ZodObject;
   /** A JSON object that is read and checked before the handler is called. */
   readonly body: z.ZodType | null;
@@ -68,7 +74,7 @@ export interface Route {
   /** Answers for as long as its client listens. */
   readonly streams: boolean;
   /** What a stream ticket must be bound to; null where tickets are not taken. */
-  readonly ticket: ((asked: Asked) => readonly string[]) | null;
+  readonly ticket: ((asked: Question) => readonly string[]) | null;
   handle(call: Call): Promise<Reply | undefined>;
   readonly upgrade: ((upgrade: Upgrade) => Promise<void>) | null;
 }
@@ -78,7 +84,7 @@ interface Given<Q extends z.ZodObject, B extends z.ZodType>
     Partial<Pick<Route, "raw" | "headers" | "streams">> {
   readonly query?: Q;
   readonly body?: B;
-  ticket?(asked: Asked<z.output<Q>>): readonly string[];
+  ticket?(asked: Question<z.output<Q>>): readonly string[];
   handle(call: Call<z.output<Q>, z.output<B>>): Promise<Reply | undefined>;
   upgrade?(upgrade: Upgrade<z.output<Q>>): Promise<void>;
 }
@@ -132,7 +138,7 @@ export function router(routes: readonly Route[]): Router {
     find(method, path) {
       const segments = path.split("/");
       for (const { route, pattern } of byLength.get(segments.length) ?? []) {
-        if (matches(pattern, segments) && takesMethod(route, method))
+        if (takesMethod(route, method) && matches(pattern, segments))
           return { route, params: paramsOf(pattern, segments) };
       }
       const allowed = methods(path);
@@ -158,11 +164,17 @@ export class MethodNotAllowed extends RunwireError {
 }
 
 function matches(pattern: readonly string[], segments: readonly string[]): boolean {
-  return pattern.every((part, i) => (part.startsWith(":") ? segments[i] !== "" : part === segments[i]));
+  // From the end, where paths differ.
+  for (let i = pattern.length - 1; i > 0; i--) {
+    const part = pattern[i] as string;
+    if (part.startsWith(":") ? segments[i] === "" : part !== segments[i]) return false;
+  }
+  return true;
 }
 
 /** A segment as it was before it was put into an address; one that never was is nobody's id. */
 function decoded(segment: string): string {
+  if (!segment.includes("%")) return segment;
   try {
     return decodeURIComponent(segment);
   } catch {
@@ -172,7 +184,9 @@ function decoded(segment: string): string {
 
 function paramsOf(pattern: readonly string[], segments: readonly string[]): ReadonlyMap<string, string> {
   const params = new Map<string, string>();
-  for (const [i, part] of pattern.entries())
-    if (part.startsWith(":")) params.set(part.slice(1), decoded(segments[i] ?? ""));
+  for (let i = 1; i < pattern.length; i++) {
+    const part = pattern[i] as string;
+    if (part.startsWith(":")) params.set(part.slice(1), decoded(segments[i] as string));
+  }
   return params;
 }

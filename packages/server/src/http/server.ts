@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { Duplex } from "node:stream";
-import { isId, RunwireError } from "@runwire/protocol";
+import { isId, isRunId, RunwireError } from "@runwire/protocol";
+import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import { Limited, type Quotas } from "../quotas.js";
 import { type Report, stackOf } from "../report.js";
@@ -16,7 +17,15 @@ import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { whenClosed } from "./closing.js";
 import { front } from "./front.js";
-import { type Asked, type Found, MethodNotAllowed, type Reply, type Route, router } from "./route.js";
+import {
+  type Call,
+  type Found,
+  MethodNotAllowed,
+  type Question,
+  type Reply,
+  type Route,
+  router,
+} from "./route.js";
 import type { Tls } from "./tls.js";
 
 export interface HttpOptions {
@@ -42,61 +51,91 @@ export function httpServer(options: HttpOptions): Server {
   const server = listener(options);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    const account = accounts.request(req, res);
-    handle(req, res, account).catch((error: unknown) => fail(req, res, account, error));
+    let isOver = false;
+    let release = (): void => {};
+    const account = accounts.request(req, res, () => {
+      isOver = true;
+      release();
+    });
+    const onEntered = (entered: () => void): void => {
+      // The client may have gone while it was asked who it is.
+      if (isOver) entered();
+      else release = entered;
+    };
+    handle(req, res, account, onEntered).catch((error: unknown) => fail(req, res, account, error));
   });
 
-  async function handle(req: IncomingMessage, res: ServerResponse, account: Account): Promise<void> {
+  async function handle(
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: Account,
+    onEntered: (release: () => void) => void,
+  ): Promise<void> {
     // Requests that came before their turn are taken one after the other: until then a response has no socket.
     if (res.socket === null) await once(res, "socket");
-    for (const [name, value] of Object.entries(guardsOf(req))) res.setHeader(name, value);
     if (req.httpVersionMajor === 2 && headerBytes(req) > settings.headerBytesMax)
       throw headersTooLarge(settings);
     checkFront(req);
     const { path, query } = split(req);
     if (req.method === "OPTIONS") {
-      send(req, res, { status: 204, headers: preflight(methods(path)) });
+      send(req, res, account, { status: 204, headers: preflight(methods(path)) });
       return;
     }
-    const { route, known, release } = await admit(req, path, query, req.method ?? "GET", account);
-    whenClosed(res, release);
+    const { route, question, caller } = await admit(
+      req,
+      path,
+      query,
+      req.method ?? "GET",
+      account,
+      onEntered,
+    );
     if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
-    const body = route.body === null ? null : checkBody(route.body, await readObject(req, settings));
-    const reply = await route.handle({
-      ...known,
+    const { requestId } = account;
+    const { tenant } = caller;
+    const call: Call = {
+      req,
       res,
-      body,
-      get run() {
-        return runOf(known);
+      query: question.query,
+      param: question.param,
+      requestId,
+      caller,
+      tenant,
+      run: runOf(route, question, tenant),
+      body: route.body === null ? null : checkBody(route.body, await readObject(req, settings)),
+      begin(status, headers) {
+        account.isStream = !("Content-Length" in headers);
+        begin(req, res, account, status, headers);
       },
-    });
-    if (reply !== undefined) send(req, res, reply);
+    };
+    const reply = await route.handle(call);
+    if (reply !== undefined) send(req, res, account, reply);
   }
 
-  /** Who asks for what; throws where they may not. Call `release` when the request is over. */
+  /** Who asks for what; throws where they may not. What `onEntered` is given is to be called at the end. */
   async function admit(
     req: IncomingMessage,
     path: string,
     query: URLSearchParams,
     method: string,
     account: Account,
-  ) {
+    onEntered: (release: () => void) => void,
+  ): Promise<{ readonly route: Route; readonly question: Question; readonly caller: Caller }> {
     const found = find(method, path);
     const { route } = found;
-    account.note({ route: route.path });
-    refuseSecrets(query);
-    const unknown = {
+    account.route = route.path;
+    if (query !== noQuery) refuseSecrets(query);
+    const question: Question = {
       req,
       param: paramOf(found),
       query: query === noQuery ? noQueries.get(route) : checkQuery(route.query, query),
     };
-    const caller = await gate.admit(route, unknown);
-    const { tenant, credential } = caller;
+    const caller = await gate.admit(route, question);
     // Whoever needs no credential is nobody's tenant, and its questions cost nothing.
-    const isAnyone = route.scope === "anyone";
-    if (!isAnyone) account.note({ tenant, credential });
-    const release = isAnyone ? () => {} : quotas.enter(tenant);
-    return { route, known: { ...unknown, caller, tenant }, release };
+    if (route.scope !== "anyone") {
+      account.caller = caller;
+      onEntered(quotas.enter(caller.tenant));
+    }
+    return { route, question, caller };
   }
 
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
@@ -107,7 +146,42 @@ export function httpServer(options: HttpOptions): Server {
     }
     const told = toldOf(error, account);
     account.refused(told);
-    send(req, res, { status: told.row.status, body: told, headers: headersOf(told) });
+    send(req, res, account, { status: told.row.status, body: told, headers: headersOf(told) });
+  }
+
+  /** A flat list is what Node writes fastest. */
+  function begin(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { requestId }: Account,
+    status: number,
+    headers: { readonly [name: string]: string | number },
+  ): void {
+    const list = [requestIdHeader, requestId];
+    const common = guardsOf(req);
+    for (let i = 0; i < common.length; i += 2)
+      if (!((common[i] as string) in headers)) list.push(common[i] as string, common[i + 1] as string);
+    for (const name in headers) list.push(name, String(headers[name]));
+    res.writeHead(status, list);
+  }
+
+  function send(
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: Account,
+    { status, body, text, headers }: Reply,
+  ): void {
+    // A line break at the end, for those who read it in a terminal.
+    const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
+    // An unread body would be taken for the next request.
+    if (!req.complete && hasBody(req)) res.shouldKeepAlive = false;
+    begin(req, res, account, status, {
+      ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
+      ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
+      "Cache-Control": "no-store",
+      ...headers,
+    });
+    res.end(req.method === "HEAD" ? "" : content);
   }
 
   // For the operator; the client is told no more than that there was one.
@@ -121,6 +195,7 @@ export function httpServer(options: HttpOptions): Server {
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else if (isAnswering(socket)) hangUp(socket);
     else {
       const told = unreadable(error.code, settings);
       refuse(socket, told, accounts.unreadable(told), guardsOf(undefined));
@@ -146,21 +221,14 @@ export function httpServer(options: HttpOptions): Server {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
-    const { route, known, release } = await admit(req, path, query, "GET", account);
-    whenClosed(socket, release);
+    const onClose = (release: () => void): void => whenClosed(socket, release);
+    const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
     const { requestId, accepted } = account;
-    await route.upgrade({
-      ...known,
-      socket,
-      head,
-      requestId,
-      accepted,
-      get run() {
-        return runOf(known);
-      },
-    });
+    const { tenant } = caller;
+    const run = runOf(route, question, tenant);
+    await route.upgrade({ ...question, socket, head, requestId, accepted, caller, tenant, run });
   }
 
   return server;
@@ -203,16 +271,15 @@ class Request extends IncomingMessage {
 
 const asked = new WeakSet<IncomingMessage>();
 
-/** The run that the path names; asked for only by routes that name one. */
-function runOf({ tenant, param }: Pick<Asked, "tenant" | "param">): RunKey {
-  return { tenant, run_id: param("id") };
+function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {
+  return { tenant, run_id: path.includes("/:id") ? param("id") : "" };
 }
 
 function paramOf({ params }: Found): (name: string) => string {
   return (name) => {
     const value = params.get(name);
-    if (isId(value)) return value;
-    // Nothing that is not an id names a run.
+    // Nothing else names a run; a feed is a log too, and not for whoever guesses its name.
+    if (name === "id" ? isRunId(value) : isId(value)) return value as string;
     if (name === "id") throw new RunwireError("KAI-RUN-MISSING-0001");
     throw new RunwireError("KAI-STREAM-PARAM-0001", `the ${name} in the path must be an id`);
   };
@@ -222,6 +289,10 @@ function split({ url = "/" }: IncomingMessage): { readonly path: string; readonl
   const at = url.indexOf("?");
   if (at < 0) return { path: url, query: noQuery };
   return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /** Shared, and read only: most requests have none. */
@@ -235,20 +306,6 @@ function headersOf(error: RunwireError): { readonly [name: string]: string } {
     ...(status === 401 ? { "WWW-Authenticate": 'Bearer realm="runwire"' } : {}),
     ...(retry ? { "Retry-After": String(Math.ceil(retryMs / 1000)) } : {}),
   };
-}
-
-function send(req: IncomingMessage, res: ServerResponse, { status, body, text, headers }: Reply): void {
-  // A line break at the end, for those who read it in a terminal.
-  const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
-  // An unread body would be taken for the next request.
-  if (!req.complete) res.shouldKeepAlive = false;
-  res.writeHead(status, {
-    ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
-    ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
-    "Cache-Control": "no-store",
-    ...headers,
-  });
-  res.end(req.method === "HEAD" ? "" : content);
 }
 
 /** The parser of HTTP/1.1 counts by itself; HTTP/2 only tells its clients what they may send. */
@@ -266,20 +323,32 @@ function unreadable(code: string | undefined, settings: Settings): RunwireError 
   return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
 }
 
-function refuse(
-  socket: Duplex,
-  error: RunwireError,
-  requestId: string,
-  guards: { readonly [name: string]: string },
-): void {
+function refuse(socket: Duplex, error: RunwireError, requestId: string, guards: readonly string[]): void {
   const body = JSON.stringify(error);
   const { status, title } = error.row;
-  const headers = Object.entries({ ...headersOf(error), ...guards }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  );
+  const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
+  for (let i = 0; i < guards.length; i += 2) headers.push(`${guards[i]}: ${guards[i + 1]}\r\n`);
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
       `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
+  hangUp(socket);
+}
+
+/** It gets time to read the answer, and then the connection goes, whether or not it wants to. */
+function hangUp(socket: Duplex): void {
+  socket.resume();
+  setTimeout(() => socket.destroy(), hangUpMs).unref();
+}
+
+const hangUpMs = 500;
+
+/**
+ * Whether a whole request that came before is still to be answered, or an answer has begun: what follows is not HTTP,
+ * but whoever waits would take this for its answer. (Node has no other name for the response whose turn it is.)
+ */
+function isAnswering(socket: Duplex): boolean {
+  const { _httpMessage: current } = socket as { _httpMessage?: ServerResponse | null };
+  return current != null && (current.req.complete || current.headersSent);
 }

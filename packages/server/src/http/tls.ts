@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import type { Settings } from "../settings.js";
 
 export interface Tls {
@@ -7,7 +8,7 @@ export interface Tls {
 }
 
 /** Throws an Error with one line that names the file. */
-export function readTls({ tlsCert, tlsKey }: Settings): Tls | null {
+export function readTls({ tlsCert, tlsKey }: Pick<Settings, "tlsCert" | "tlsKey">): Tls | null {
   if (tlsCert === null || tlsKey === null) return null;
   const [cert, key] = [tlsCert, tlsKey].map((path) => {
     try {
@@ -18,5 +19,17 @@ export function readTls({ tlsCert, tlsKey }: Settings): Tls | null {
       });
     }
   }) as [Buffer, Buffer];
+  // Tried out before anything else begins: what the listener would say names no file.
+  usable(`${tlsCert} is no certificate in PEM`, { cert });
+  usable(`${tlsKey} is no key in PEM without a password`, { key });
+  usable(`${tlsCert} and ${tlsKey} do not belong together`, { cert, key });
   return { cert, key };
+}
+
+function usable(otherwise: string, files: Partial<Tls>): void {
+  try {
+    createSecureContext(files);
+  } catch (cause) {
+    throw new Error(`${otherwise} (${(cause as Error).message}); see --tls-cert and --tls-key`, { cause });
+  }
 }

@@ -1,6 +1,6 @@
 // Runs below runs, inside a commit.
 
-import { type Facts, limits, RunwireError, type Scope } from "@runwire/protocol";
+import { type Facts, isRunId, limits, RunwireError, type Scope } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
 import { type Idempotency, isEnded } from "./head.js";
 import { headIn } from "./lifecycle.js";
@@ -45,7 +45,7 @@ export function spawn(
     throw new RunwireError("KAI-RUN-CHILD-0003", `${parent_id} has ${parent.children.length} live children`);
   }
   const child_id = payload.child_id ?? commit.newId("run", commit.nowMs);
-  if (!child_id.startsWith("run_")) {
+  if (!isRunId(child_id)) {
     throw new RunwireError("KAI-STREAM-PROTO-0001", "child.spawn: `child_id` must begin with `run_`");
   }
   commit.create({

@@ -25,7 +25,7 @@ export function blobRoutes({ blobs }: Rooms): readonly Route[] {
         206: { does: "the part that was asked for", content },
         304: { does: "it is still there" },
       },
-      handle: (call) => serveBlob(blobs, call.req, call.res, call.tenant, refOf(call)),
+      handle: (call) => serveBlob(blobs, call, refOf(call)),
     }),
   ];
 }

@@ -48,6 +48,17 @@ export function retentionRoutes(rooms: Rooms): readonly Route[] {
       },
     }),
     route({
+      method: "DELETE",
+      path: "/v1/retention",
+      does: "go back to how long the server keeps runs",
+      scope: "admin",
+      answers: { 200: { does: "as it is now", content: json(shape) } },
+      handle: async ({ tenant }) => {
+        await rooms.store.setTenantSettings(tenant, null);
+        return told(rooms, tenant);
+      },
+    }),
+    route({
       method: "POST",
       path: "/v1/retention/apply",
       does: "let go now what need not be kept, or say what that would be",

@@ -2,30 +2,29 @@
 // line ends the session with an error line that names it, and the lines before it stay.
 
 import type { IncomingMessage } from "node:http";
-import { type Dialect, type Draft, limits, lineSplitter, RunwireError } from "@runwire/protocol";
+import { type Dialect, type Draft, limits, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
-import { requestIdHeader } from "../http/account.js";
 import { parseLine } from "../http/body.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../ingest.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
+import { type SessionLines, sessionLines } from "./session-lines.js";
 
 export async function appendSession(
   { ingest, store, connections, settings, quotas, report }: Rooms,
-  { req, res, caller, run: key }: Call,
+  { req, res, begin, requestId, caller, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
 ): Promise<void> {
-  res.writeHead(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
+  begin(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
   res.flushHeaders();
   // An open session is a sign of life of its producer.
   const renewing = setInterval(() => store.renew(key), limits.leaseMsMin / 2);
   const read = draftReader(dialect, settings);
-  const splitter = lineSplitter(settings.lineBytesMax);
-  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const reader = sessionLines(settings.lineBytesMax);
   let line = 0;
   let seq = claim?.seq ?? 0;
 
@@ -39,10 +38,10 @@ export async function appendSession(
   }
 
   /** What came together is committed together; where that is refused, line by line up to the one that is. */
-  async function commit(lines: readonly string[]): Promise<void> {
+  async function commit(come: SessionLines): Promise<void> {
     const good: { readonly where: string; readonly drafts: readonly Draft[] }[] = [];
-    let bad: unknown;
-    for (const text of lines) {
+    let bad: unknown = come.bad?.at(`line ${line + come.lines.length + 1}`);
+    for (const text of come.lines) {
       line += 1;
       const where = `line ${line}`;
       try {
@@ -71,16 +70,16 @@ export async function appendSession(
 
   try {
     for await (const chunk of untilLeaving(req, caller, connections)) {
-      await commit(splitter.push(decoder.decode(chunk, { stream: true })));
+      await commit(reader.push(chunk));
     }
-    await commit([...splitter.push(decoder.decode()), ...splitter.end()]);
+    await commit(reader.end());
   } catch (error) {
-    const request_id = String(res.getHeader(requestIdHeader));
-    const known = toldOf(error);
-    // A producer that has gone away is nobody's mistake.
-    if (known === undefined && !req.errored)
-      report("error", "bug", { code: bug, request_id, stack: stackOf(error) });
-    res.write(`${JSON.stringify(known ?? new RunwireError(bug, request_id))}\n`);
+    // The producer has gone: there is nobody to tell, and nothing is wrong.
+    if (error === req.errored) return;
+    const known = error instanceof RunwireError ? error : undefined;
+    if (known === undefined)
+      report("error", "bug", { code: bug, request_id: requestId, stack: stackOf(error) });
+    res.write(`${JSON.stringify(known ?? new RunwireError(bug, requestId))}\n`);
   } finally {
     clearInterval(renewing);
     res.end();
@@ -120,7 +119,7 @@ async function* untilLeaving(
   });
   try {
     for (;;) {
-      const next = await Promise.race([chunks.next(), left]);
+      const next = await Promise.race([chunks.next().catch(hungUp), left]);
       if (next.done === true) return;
       yield next.value;
     }
@@ -129,15 +128,13 @@ async function* untilLeaving(
   }
 }
 
+function hungUp(cause: unknown): never {
+  throw new RunwireError("KAI-STREAM-CONN-0001", undefined, { cause });
+}
+
 /** The same error, with the line that met it. */
 function named(error: unknown, where: string | undefined): unknown {
   return error instanceof RunwireError && where !== undefined ? error.at(where) : error;
 }
 
 const bug = "KAI-SERVER-BUG-0001";
-
-function toldOf(error: unknown): RunwireError | undefined {
-  if (error instanceof RunwireError) return error;
-  if (error instanceof TypeError) return new RunwireError("KAI-REQUEST-BODY-0001", "it is not valid UTF-8");
-  return undefined;
-}

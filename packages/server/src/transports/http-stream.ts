@@ -40,7 +40,7 @@ function outOf(res: ServerResponse): Duplex | null {
 }
 
 export function httpStream(
-  { res, caller }: Pick<Call, "res" | "caller">,
+  { res, caller, begin }: Pick<Call, "res" | "caller" | "begin">,
   framing: HttpFraming,
   { clock, connections }: Pick<Rooms, "clock" | "connections">,
 ): HttpStream {
@@ -53,7 +53,7 @@ export function httpStream(
   let full = false;
   const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
 
-  res.writeHead(200, {
+  begin(200, {
     "Content-Type": contentTypes[framing],
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",

@@ -2,6 +2,7 @@
 // to the socket directly; the library does the handshake, control frames and the closing.
 
 import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import {
   type Close,
   type Dialect,
@@ -27,6 +28,8 @@ import { followableHead, openAt } from "./open.js";
 
 const koderProtocol = "koder-agent-stream-v1";
 const messageBytesMax = 64 * 1024;
+/** A client that leaves this much unread is answered no more until it has read. */
+const unreadBytesMax = 64 * 1024;
 const closeCodes: { readonly [C in Close]: number } = { finished: 1000, leaving: 1012, broken: 1011 };
 
 export interface Sockets {
@@ -41,6 +44,8 @@ export function webSockets(rooms: Rooms): Sockets {
     noServer: true,
     perMessageDeflate: false,
     maxPayload: messageBytesMax,
+    // Done below: the library answers every ping, also of a client that reads none of the answers.
+    autoPong: false,
     handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
   });
 
@@ -55,6 +60,9 @@ export function webSockets(rooms: Rooms): Sockets {
       requestIds.set(req, requestId);
       server.handleUpgrade(req, socket, head, (ws) => {
         accepted();
+        ws.on("ping", (data) => {
+          if (ws.bufferedAmount < unreadBytesMax) ws.pong(data);
+        });
         resolve(ws);
       });
     });
@@ -141,6 +149,7 @@ export function webSockets(rooms: Rooms): Sockets {
         ws.pause();
         obeyed = obeyed
           .then(() => obey(rooms, options, upgrade, many, ws, String(data)))
+          .then(() => hasRead(ws, upgrade.socket))
           .then(() => {
             waiting -= 1;
             if (waiting === 0) ws.resume();
@@ -149,6 +158,19 @@ export function webSockets(rooms: Rooms): Sockets {
       await obeyed;
     },
   };
+}
+
+/** Settles when what was written is read as far as it must be, or never will be. */
+async function hasRead(ws: WebSocket, socket: Duplex): Promise<void> {
+  while (ws.readyState === ws.OPEN && ws.bufferedAmount >= unreadBytesMax) {
+    await new Promise<void>((resolve) => {
+      const go = (): void => {
+        socket.off("drain", go).off("close", go);
+        resolve();
+      };
+      socket.once("drain", go).once("close", go);
+    });
+  }
 }
 
 async function addAll(many: Mux, members: readonly Member[]): Promise<void> {
@@ -172,7 +194,10 @@ async function obey(
     if (message.type === "subscribe") {
       // A ticket opens what it was made for, and nothing more.
       if (caller.only?.has(`run:${run_id}`) === false) throw new RunwireError("KAI-AUTH-TICKET-0001");
-      const cursor = message.after === undefined ? undefined : String(message.after);
+      const after = message.after ?? undefined;
+      if (after !== undefined && typeof after !== "string" && typeof after !== "number")
+        throw badParam("`after`", "takes a number");
+      const cursor = after === undefined ? undefined : String(after);
       await many.add(await findMember(rooms, options, run_id, cursor));
     } else if (message.type === "unsubscribe") many.remove(run_id);
     else throw badParam("`type`", "takes subscribe or unsubscribe");

@@ -173,6 +173,7 @@ export const writes = {
   addBlobRef: "INSERT OR IGNORE INTO blob_refs(tenant, ref, root_id, media_type, bytes) VALUES (?,?,?,?,?)",
   dropBlobRefs: "DELETE FROM blob_refs WHERE tenant = ? AND root_id = ?",
   addTombstone: "INSERT OR REPLACE INTO tombstones(tenant, run_id, erased_at) VALUES (?,?,?)",
+  dropTenant: "DELETE FROM tenants WHERE tenant = ?",
   setTenant: "INSERT OR REPLACE INTO tenants(tenant, settings) VALUES (?,?)",
   setMeta: "INSERT OR REPLACE INTO meta(name, value) VALUES (?,?)",
   putGrant:

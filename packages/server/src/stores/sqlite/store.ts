@@ -174,7 +174,10 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     endedTrees: async (tenant, query) => ended.trees(tenant, query),
     tenants: async (after, limit) => ended.tenants(after, limit),
     tenantSettings: async (tenant) => ended.settings(tenant),
-    setTenantSettings: (tenant, settings) => commits.also([["setTenant", tenant, JSON.stringify(settings)]]),
+    setTenantSettings: (tenant, settings) =>
+      commits.also([
+        settings === null ? ["dropTenant", tenant] : ["setTenant", tenant, JSON.stringify(settings)],
+      ]),
 
     blob: async (tenant, ref) => runs.blob(tenant, ref),
 

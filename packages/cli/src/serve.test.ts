@@ -1,0 +1,47 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { selfSigned } from "./testing/certificate.js";
+
+const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
+const dayMs = 86_400_000;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "runwire-serve-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return name;
+}
+
+describe("runwire serve", () => {
+  it("names the file of a certificate or key that it cannot use, in one line", () => {
+    const pair = () => selfSigned(new Date(Date.now() - dayMs), new Date(Date.now() + dayMs));
+    const [one, other] = [pair(), pair()];
+    const cert = file("cert.pem", one.certificate);
+    const key = file("key.pem", one.key);
+    const lineOf = (tlsCert: string, tlsKey: string): string => {
+      const args = ["serve", "--port", "0", "--tls-cert", tlsCert, "--tls-key", tlsKey];
+      const { status, stderr } = spawnSync(process.execPath, [bin, ...args], {
+        cwd: folder,
+        encoding: "utf8",
+        timeout: 20_000,
+      });
+      expect(status).toBe(1);
+      expect(stderr.trim().split("\n")).toHaveLength(1);
+      return stderr;
+    };
+    expect(lineOf("none.pem", key)).toContain("none.pem cannot be read");
+    expect(lineOf(key, key)).toContain("key.pem is no certificate");
+    expect(lineOf(cert, cert)).toContain("cert.pem is no key");
+    expect(lineOf(cert, file("other.pem", other.key))).toContain(
+      "cert.pem and other.pem do not belong together",
+    );
+  });
+});

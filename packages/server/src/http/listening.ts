@@ -1,0 +1,63 @@
+// The server's door: opens on an address, and closes so that whoever is inside can finish.
+
+import type { Server } from "node:http";
+import type { Http2Session } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+
+export interface Listening {
+  readonly port: number;
+  /** Open connections, whatever they carry. */
+  readonly connections: number;
+  /** Takes no more, and resolves when the last connection is gone: by itself, or after `graceMs`. */
+  close(graceMs: number): Promise<void>;
+}
+
+const idleLookMs = 50;
+
+/** Throws an Error with one line where the address cannot be had. */
+export async function listen(server: Server, host: string, port: number): Promise<Listening> {
+  // Node forgets a connection that became a WebSocket; a server that leaves must not.
+  const sockets = new Set<Socket>();
+  const sessions = new Set<Http2Session>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  server.on("session", (session: Http2Session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => reject(refusal(error, host, port)));
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return sockets.size;
+    },
+    async close(graceMs) {
+      const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+      // Those that become idle later, too: nobody waits for a client's keep-alive. HTTP/2 looks after its own.
+      const idle = setInterval(() => server.closeIdleConnections?.(), idleLookMs);
+      for (const session of sessions) session.close();
+      const grace = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, graceMs);
+      await stopped;
+      clearInterval(idle);
+      clearTimeout(grace);
+    },
+  };
+}
+
+function refusal(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  const why: { readonly [code: string]: string } = {
+    EADDRINUSE: `port ${port} on ${host} is taken; choose another with --port, or 0 for a free one`,
+    EACCES: `port ${port} may not be used by this user; choose one above 1023 with --port`,
+    EADDRNOTAVAIL: `${host} is no address of this machine; choose another with --host`,
+    ENOTFOUND: `${host} is no name that is known here; choose another with --host`,
+  };
+  const line = why[error.code ?? ""];
+  return line === undefined ? error : new Error(line, { cause: error });
+}
