@@ -44,4 +44,21 @@ describe("runwire serve", () => {
       "cert.pem and other.pem do not belong together",
     );
   });
+
+  it("says in one line that a folder cannot be made, also where the system says it oddly", () => {
+    for (const command of [
+      ["serve", "--port", "0"],
+      ["keys", "create", "--tenant", "a", "--scopes", "read"],
+    ]) {
+      for (const data of ["/proc/nowhere/data", "/dev/null/data"]) {
+        const { status, stderr } = spawnSync(process.execPath, [bin, ...command, "--data", data], {
+          encoding: "utf8",
+          timeout: 20_000,
+        });
+        expect([command, data, status]).toEqual([command, data, 1]);
+        expect(stderr.trim().split("\n")).toHaveLength(1);
+        expect(stderr).toContain(data);
+      }
+    }
+  });
 });

@@ -1,6 +1,5 @@
 // The one place where the server's rooms are put together.
 
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { follower, type MakeAgent } from "./agent.js";
 import { gate } from "./auth/gate.js";
@@ -10,6 +9,7 @@ import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { makeFolder } from "./folder.js";
 import { accounts } from "./http/account.js";
 import { listen } from "./http/listening.js";
 import type { Route } from "./http/route.js";
@@ -54,10 +54,10 @@ export interface Gateway {
 
 const sweepMs = 1000;
 
-function makeFolder(path: string): void {
+/** Runs hold what people said. */
+function makeDataFolder(path: string): void {
   try {
-    // Runs hold what people said: they are nobody else's on this machine.
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeFolder(path);
   } catch (cause) {
     const why = (cause as Error).message;
     throw new Error(`${path} cannot be the data folder (${why}); choose another with --data`, { cause });
@@ -75,7 +75,7 @@ export async function startGateway(
   const beganMs = clock.monotonic();
   checkSettings(settings);
   const tls = readTls(settings);
-  makeFolder(dataFolder);
+  makeDataFolder(dataFolder);
   const counted = metrics(version);
   const report = reportTo(linesTo(process.stderr, counted.logLinesDropped), settings.log, clock.now);
   const credentials = credentialsFor(settings, clock, report);

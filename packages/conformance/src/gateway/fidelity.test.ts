@@ -3,11 +3,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Draft, limits } from "@runwire/protocol";
+import { type Draft, type Facts, limits } from "@runwire/protocol";
 import { type Gateway, startGateway } from "@runwire/server";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { arbitraryDraftOf, namedTypes } from "../arbitraries.js";
+import { arbitraryJson, arbitraryText } from "../arbitrary-json.js";
 import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, text } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { readAll, streamPath, wireNames } from "./readers.js";
@@ -104,5 +105,105 @@ describe("what a producer sends", () => {
     for (const { payload } of pieces) {
       expect(Buffer.byteLength((payload as { text: string }).text)).toBeLessThanOrEqual(limits.deltaBytesMax);
     }
+  });
+
+  /** As it was before its large members were spilled. */
+  async function unspilled(payload: Facts): Promise<Facts> {
+    const { spilled = {}, blob_ref: _, ...kept } = payload;
+    const whole: { [member: string]: unknown } = { ...kept };
+    for (const [name, { blob_ref, media_type }] of Object.entries(spilled as { [name: string]: Facts })) {
+      // As bytes: `text()` would take a byte order mark for none of the text.
+      const response = await fetch(`${url}/v1/blobs/${blob_ref as string}`);
+      const content = Buffer.from(await response.arrayBuffer()).toString();
+      whole[name] = media_type === "application/json" ? JSON.parse(content) : content;
+    }
+    return whole;
+  }
+
+  const sent: { readonly [how: string]: (run_id: string, drafts: readonly Draft[]) => Promise<unknown> } = {
+    "a batch": (run_id, drafts) => append(url, run_id, ...drafts),
+    "a batch of lines": async (run_id, drafts) => {
+      const lines = drafts.map((draft) => JSON.stringify(draft)).join("\r\n");
+      const type = { "Content-Type": "application/x-ndjson" };
+      expect((await call(url, "POST", runPath(run_id, "events"), lines, type)).status).toBe(200);
+    },
+    "a session": async (run_id, drafts) => {
+      const bytes = Buffer.from(drafts.map((draft) => `${JSON.stringify(draft)}\n`).join(""));
+      // In pieces that cut lines and characters anywhere.
+      const pieces = new ReadableStream<Uint8Array>({
+        start(controller) {
+          for (let at = 0; at < bytes.length; at += 9973) controller.enqueue(bytes.subarray(at, at + 9973));
+          controller.close();
+        },
+      });
+      const response = await fetch(url + runPath(run_id, "events"), {
+        method: "POST",
+        body: pieces,
+        duplex: "half",
+        headers: { "Content-Type": "application/x-ndjson" },
+      } as RequestInit);
+      expect(await response.text()).not.toContain("error");
+    },
+  };
+
+  const deepArray = JSON.parse(`${"[".repeat(60)}1e308${"]".repeat(60)}`) as unknown;
+  /** `value` is so long that the JSON text of the member has that many bytes. */
+  const ofBytes = (bytes: number, unit: string): string => {
+    const unitBytes = Buffer.byteLength(JSON.stringify(unit)) - 2;
+    const count = Math.floor((bytes - 2) / unitBytes);
+    return unit.repeat(count) + "x".repeat(bytes - 2 - count * unitBytes);
+  };
+  const border = [-1, 0, 1].map((by) => limits.memberBytesMax + by);
+  const odd: readonly unknown[] = [
+    ...[null, true, false, 0, 1e308, -1e308, 5e-324, 2 ** 53, 0.1, "", " ", [], {}, [[]], [null]],
+    deepArray,
+    JSON.parse(
+      '{"":{"":[""]},"toString":1,"hasOwnProperty":null,"__proto__":{"x":1},"constructor":{"prototype":2}}',
+    ),
+    ...border.flatMap((bytes) =>
+      ["x", "é", "\uD800", "\u0000", "👩‍💻", "\r\n"].map((unit) => ofBytes(bytes, unit)),
+    ),
+    ...border.map((bytes) => [ofBytes(bytes - 2, "\uDFFF")]),
+    { spilled: { value: "not one of ours" }, blob_ref: "blob_x", large: ofBytes(70_000, "\u2028") },
+  ];
+
+  it.each(Object.entries(sent))(
+    "in %s comes out equal, whether or not it is spilled [RW-ENV-3] [RW-BLOB-3]",
+    async (_, send) => {
+      const run_id = await createRun(url);
+      const drafts = odd.map((value): Draft => ({ type: "custom", payload: { name: "odd", value } }));
+      await send(run_id, drafts);
+      await append(url, run_id, lifecycle("aborted"));
+      for (const wire of wireNames) {
+        const { events } = await readAll(
+          wire,
+          url,
+          streamPath({ run_id, dialect: "runwire", detail: "full" }),
+        );
+        const said = await Promise.all(events.slice(2, -1).map(({ payload }) => unspilled(payload as Facts)));
+        expect(said).toEqual(drafts.map(({ payload }) => payload));
+      }
+      const spilt = (await allEvents(url, run_id)).filter(({ payload }) => "spilled" in payload);
+      expect(spilt.length).toBeGreaterThan(6);
+      expect(spilt.length).toBeLessThan(odd.length / 2);
+    },
+  );
+
+  it("comes out equal of a blob, whatever else is in it [RW-BLOB-3]", { timeout: 300_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryJson, arbitraryText, async (value, around) => {
+        const run_id = await createRun(url);
+        const payload = {
+          value: [value, ofBytes(70_000, "x")],
+          note: `${around}${ofBytes(70_000, "y")}${around}`,
+        };
+        await append(url, run_id, { type: "custom", payload } as Draft);
+        const [, , event] = await allEvents(url, run_id);
+        const stored = event?.payload as Facts;
+        expect(Object.keys(stored.spilled as object).sort()).toEqual(["note", "value"]);
+        expect(await unspilled(stored)).toEqual(payload);
+      }),
+      { numRuns: isSoak ? 1000 : 40 },
+    );
   });
 });

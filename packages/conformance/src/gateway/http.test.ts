@@ -47,6 +47,9 @@ describe("an open server", () => {
       [`Host: ${host}`, "Origin: http://evil.example"],
       [`Host: ${host}`, "Origin: null"],
       [`Host: ${host}`, "Origin: http://127.0.0.1:1"],
+      // An image, a script or a form of another page.
+      [`Host: ${host}`, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"],
+      [`Host: ${host}`, "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"],
     ];
     for (const lines of refused) {
       for (const [method, path] of [

@@ -5,7 +5,6 @@ import {
   closeSync,
   fchownSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -15,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
+import { makeFolder } from "../folder.js";
 import { isScope, isTenant, type Scope } from "./caller.js";
 
 /** One key as it is kept, in the file's own spelling. */
@@ -31,6 +31,7 @@ export interface KeyRecord {
 }
 
 const formatVersion = 1;
+const sqliteBusy = 5;
 const lockWaitMs = 10_000;
 
 /** No file means no keys. Throws one line that names what is wrong with it. */
@@ -114,7 +115,7 @@ function isTime(value: unknown): boolean {
 function lock(path: string): () => void {
   const lockPath = `${path}.lock`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     // Made here first, so that it gets its owner and mode.
     const file = openSync(lockPath, "a", 0o600);
     try {
@@ -131,7 +132,10 @@ function lock(path: string): () => void {
     db.exec("BEGIN EXCLUSIVE");
   } catch (cause) {
     db.close();
-    throw new Error(`${path} is being changed by another command`, { cause });
+    const { errcode, message } = cause as { errcode?: number; message: string };
+    const why =
+      errcode === sqliteBusy ? "is being changed by another command" : `cannot be changed (${message})`;
+    throw new Error(`${path} ${why}`, { cause });
   }
   return () => db.close();
 }

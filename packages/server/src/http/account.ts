@@ -7,6 +7,7 @@ import type { Caller } from "../auth/caller.js";
 import type { Clock } from "../clock.js";
 import type { Metrics } from "../metrics.js";
 import type { Report } from "../report.js";
+import { whenClosed } from "./closing.js";
 
 export interface Account {
   readonly requestId: string;
@@ -99,7 +100,7 @@ export function accounts({
           before = socket.bytesWritten;
         });
       }
-      res.once("close", () => {
+      whenClosed(res, () => {
         account.over(res.headersSent ? res.statusCode : gone, socket.bytesWritten - before);
         over();
       });

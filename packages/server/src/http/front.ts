@@ -50,6 +50,9 @@ export function front(
           `pages of ${host} may call, and those of --origins; not pages of another origin`,
         );
       }
+      // An image or a script of another page names no origin, but the browser says where it comes from.
+      if (auth === "open" && origin === undefined && isEmbedded(req))
+        throw new RunwireError("KAI-REQUEST-HOST-0001", "this server is not for pages of another site");
     },
     headers(req) {
       if (req === undefined) return guards;
@@ -76,6 +79,13 @@ export function isOwnPage(req: IncomingMessage): boolean {
   const { origin } = req.headers;
   const host = hostOf(req);
   return origin === `http://${host}` || origin === `https://${host}`;
+}
+
+/** Whether another site's page asks for this as a part of itself; a link that is followed is another thing. */
+function isEmbedded({ headers }: IncomingMessage): boolean {
+  const site = headers["sec-fetch-site"];
+  if (site === undefined || site === "same-origin" || site === "none") return false;
+  return headers["sec-fetch-mode"] !== "navigate" || headers["sec-fetch-dest"] !== "document";
 }
 
 export function isTls({ socket }: IncomingMessage): boolean {

@@ -3,7 +3,7 @@
 
 import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createSecureServer } from "node:http2";
+import { constants, createSecureServer, type ServerHttp2Session } from "node:http2";
 import type { Duplex } from "node:stream";
 import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
@@ -40,6 +40,8 @@ export interface HttpOptions {
 }
 
 const headersMs = 20_000;
+/** How often it is looked who is late. */
+const headersLookMs = 2000;
 
 export function httpServer(options: HttpOptions): Server {
   const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
@@ -236,7 +238,12 @@ export function httpServer(options: HttpOptions): Server {
 
 /** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
 function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
-  const options = { requestTimeout: 0, headersTimeout: headersMs, maxHeaderSize: headerBytesMax };
+  const options = {
+    requestTimeout: 0,
+    headersTimeout: headersMs,
+    connectionsCheckingInterval: headersLookMs,
+    maxHeaderSize: headerBytesMax,
+  };
   if (tls === null) return createServer({ ...options, IncomingMessage: Request });
   const secure = createSecureServer({
     ...tls,
@@ -247,12 +254,30 @@ function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
     maxSessionMemory: sessionMegabytesMax,
     settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
   });
+  secure.on("session", endFloods);
   // The same events, requests and responses, as far as this server uses them. For HTTP/1.1 it knows the options only
   // as properties; without them it would cut append sessions off after five minutes.
   return Object.assign(secure as unknown as Server, options);
 }
 
+/**
+ * No more than this may be open at once. Who opens twice as many in one turn of the loop resets them as fast as it opens
+ * them, to keep the server busy with nothing.
+ */
 const streamsPerSessionMax = 250;
+
+function endFloods(session: ServerHttp2Session): void {
+  let opened = 0;
+  const forget = (): void => {
+    opened = 0;
+  };
+  session.on("stream", () => {
+    if (opened === 0) setImmediate(forget);
+    opened += 1;
+    if (opened > 2 * streamsPerSessionMax) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  });
+}
+
 const sessionMegabytesMax = 10;
 
 /**

@@ -4,6 +4,7 @@
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
 
 const sqliteBusy = 5;
+const sqliteFull = 13;
 
 /** Throws one clear line where another process has the lock; returns what frees it. */
 export function lockFile(path: string): () => void {
@@ -17,10 +18,12 @@ export function lockFile(path: string): () => void {
   } catch (cause) {
     db?.close();
     const { errcode, message } = cause as { errcode?: number; message: string };
-    const why =
-      errcode === sqliteBusy
-        ? "is in use by another server; stop it"
-        : `cannot be locked (${message}); make it writable`;
-    throw new Error(`${path} ${why}, or choose another data folder`, { cause });
+    throw new Error(`${path} ${whyNot(errcode, message)}, or choose another data folder`, { cause });
   }
+}
+
+function whyNot(errcode: number | undefined, message: string): string {
+  if (errcode === sqliteBusy) return "is in use by another server; stop it";
+  if (errcode === sqliteFull) return "is on a full disk, and a start needs some room; free some";
+  return `cannot be locked (${message}); make it writable`;
 }
