@@ -37,6 +37,10 @@ describe("settings", () => {
     expect(() => readSettings(flags, env)).toThrow(named);
   });
 
+  it("leave the variables of the other commands alone", () => {
+    expect(readSettings({}, { RUNWIRE_URL: "http://127.0.0.1:1", RUNWIRE_KEY: "rw_x" }).port).toBe(4700);
+  });
+
   it.each(["{", "[]", '{"prot": 1}', '{"port": "x"}'])("in a wrong file are named: %s", (text) => {
     writeFileSync("runwire.config.json", text);
     expect(() => readSettings({}, {})).toThrow("runwire.config.json");

@@ -229,6 +229,8 @@ export function presetOf(name: keyof Settings): string {
 }
 
 const configFile = "runwire.config.json";
+/** For the commands that talk to a server; whoever sets them may start one too. */
+const clientVariables: ReadonlySet<string> = new Set(["RUNWIRE_URL", "RUNWIRE_KEY"]);
 
 interface Flags {
   readonly [flag: string]: unknown;
@@ -258,7 +260,7 @@ export function readEach(flags: Flags, env: NodeJS.ProcessEnv): Settings {
     take(text, found[0], found[1], `${configFile}: ${key}`);
   }
   for (const [key, text] of Object.entries(env)) {
-    if (!key.startsWith("RUNWIRE_") || text === undefined) continue;
+    if (!key.startsWith("RUNWIRE_") || clientVariables.has(key) || text === undefined) continue;
     const found = rows.find(([, row]) => variable(row) === key);
     if (found === undefined)
       throw new Error(`${key}: there is no such setting; \`runwire serve --help\` lists all`);
