@@ -20,6 +20,17 @@ export function harmless(text: string): string {
     .replace(controls, "�");
 }
 
+// What the next characters may turn into a sequence, a line break or a character.
+const unfinished =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  /(?:(?:\u001b\[|\u009b)[0-?]*[ -/]*|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c]{0,4096}\u001b?|\u001b[ -/]*|\r|[\ud800-\udbff])$/;
+
+/** Text that is still growing: what is safe already, and the end of it that nobody can judge yet. */
+export function growing(text: string): { readonly safe: string; readonly open: string } {
+  const at = unfinished.exec(text)?.index ?? text.length;
+  return { safe: harmless(text.slice(0, at)), open: text.slice(at) };
+}
+
 /** The same on one line. */
 export function oneLine(text: string): string {
   return harmless(text).replace(/\s+/g, " ").trim();

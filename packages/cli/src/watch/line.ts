@@ -68,7 +68,7 @@ function rowsOf({ spans, fit, hang }: Line, room: number): readonly (readonly St
   const cells = styled(spans);
   switch (fit) {
     case "wrap":
-      return wrap(cells, room, Math.min(hang, Math.max(0, room - roomMin)));
+      return wrap(cells, room, fittingHang(hang, room));
     case "cut":
       return [cut(cells, room)];
     case "tail": {
@@ -84,6 +84,10 @@ function rowsOf({ spans, fit, hang }: Line, room: number): readonly (readonly St
       return [[...kept, ...rule]];
     }
   }
+}
+
+export function fittingHang(hang: number, room: number): number {
+  return Math.min(hang, Math.max(0, room - roomMin));
 }
 
 /** The rows of running text. Together they are the text. */

@@ -60,7 +60,7 @@ export function ruleOf(text: string): Line {
 }
 
 export function stateLine(label: string, state: RunState, reason: string | null | undefined): Line {
-  const why = reason == null || reason === "" ? "" : ` · ${oneLine(reason)}`;
+  const why = reason == null || reason === "" || reason === state ? "" : ` · ${oneLine(reason)}`;
   const style = state === "error" ? "red" : state === "paused" || state === "aborted" ? "yellow" : "cyan";
   return cutLine(label, { text: `● ${state.replace("_", " ")}`, style }, { text: why, style: "dim" });
 }
@@ -74,20 +74,20 @@ export function toolLine(
   manner: Manner,
 ): readonly Line[] {
   const tookMs = end.duration_ms ?? (tool.sinceMs === null ? null : nowMs - tool.sinceMs);
-  const took = tookMs === null ? "" : `  ${durationWords(tookMs)}`;
+  const took = tookMs === null ? "" : ` ${durationWords(tookMs)}`;
   const mark: Span = end.ok ? { text: "✓ ", style: "green" } : { text: "✗ ", style: "red" };
   const name: Span = { text: child === null ? oneLine(tool.tool) : child, style: "bold" };
+  const given = inputWords(tool.input);
   // What a child said stands above, line by line.
   const outcome = end.ok ? (child === null ? outputWords(end.output) : "") : failureWords(end.error);
+  // What may be long comes last, so that a narrow terminal shows the rest.
   const head = cutLine(
     label,
     mark,
     name,
-    { text: ` ${inputWords(tool.input)}`.trimEnd() },
     { text: took, style: "dim" },
-    end.ok
-      ? { text: outcome === "" ? "" : `  ${outcome}`, style: "dim" }
-      : { text: `  ${outcome}`, style: "red" },
+    { text: given === "" ? "" : `  ${given}` },
+    { text: outcome === "" ? "" : `  → ${outcome}`, style: end.ok ? "dim" : "red" },
   );
   return manner.full ? [head, ...wholeTool(label, tool, child, end)] : [head];
 }

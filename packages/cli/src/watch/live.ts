@@ -5,7 +5,7 @@ import { isFinal } from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { cutLine, gutterOf, textLine } from "./lines.js";
-import type { Manner, Timeline, Tool, Voice } from "./timeline.js";
+import type { Manner, Timeline, Voice } from "./timeline.js";
 import { durationWords, inputWords } from "./words.js";
 
 const wheel = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
@@ -17,7 +17,7 @@ export function liveLines(timeline: Timeline, nowMs: number, manner: Manner): re
   const voices = [...timeline.voices.values()].filter(
     ({ label, state }) => label === "" || (manner.children === "show" && (state === null || !isFinal(state))),
   );
-  const lines = voices.flatMap((voice) => doing(voice, spin, nowMs));
+  const lines = voices.flatMap((voice) => doing(timeline, voice, spin, nowMs));
   if (lines.length > 0) return lines;
   const state = timeline.voices.get(timeline.run_id)?.state;
   if (timeline.asks.length > 0 || state == null) return [];
@@ -26,7 +26,8 @@ export function liveLines(timeline: Timeline, nowMs: number, manner: Manner): re
   return [cutLine("", spin, { text: state.replace("_", " "), style: "dim" })];
 }
 
-function doing({ label, thinking, text, indent, tools }: Voice, spin: Span, nowMs: number): readonly Line[] {
+function doing(timeline: Timeline, voice: Voice, spin: Span, nowMs: number): readonly Line[] {
+  const { label, thinking, text, indent, tools } = voice;
   const lines: Line[] = [];
   if (thinking !== null) {
     const spans: Span[] = [
@@ -39,26 +40,20 @@ function doing({ label, thinking, text, indent, tools }: Voice, spin: Span, nowM
     const row = textLine(label, harmless(text.slice(-400)).replaceAll("\n", " "), indent);
     lines.push(label === "" ? { ...row, fit: "cut" } : { ...row, fit: "tail" });
   }
-  for (const tool of tools.values()) {
-    if (tool.sinceMs !== null) lines.push(running(label, tool, tool.sinceMs, spin, nowMs));
+  for (const { tool, child, input, streamed, sinceMs } of tools.values()) {
+    if (sinceMs === null) continue;
+    const name = (child === null ? undefined : timeline.voices.get(child)?.label) ?? oneLine(tool);
+    const note = oneLine(streamed.slice(-400).trimEnd().split("\n").at(-1) ?? "");
+    lines.push(
+      cutLine(
+        label,
+        spin,
+        { text: name, style: "bold" },
+        { text: ` ${durationWords(nowMs - sinceMs)}`, style: "dim" },
+        { text: `  ${inputWords(input)}` },
+        { text: note === "" ? "" : `  ${note}`, style: "dim" },
+      ),
+    );
   }
   return lines;
-}
-
-function running(
-  label: string,
-  { tool, input, streamed }: Tool,
-  sinceMs: number,
-  spin: Span,
-  nowMs: number,
-): Line {
-  const note = oneLine(streamed.slice(-400).trimEnd().split("\n").at(-1) ?? "");
-  return cutLine(
-    label,
-    spin,
-    { text: oneLine(tool), style: "bold" },
-    { text: ` ${inputWords(input)}` },
-    { text: `  ${durationWords(nowMs - sinceMs)}`, style: "dim" },
-    { text: note === "" ? "" : `  ${note}`, style: "dim" },
-  );
 }

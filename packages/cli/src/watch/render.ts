@@ -4,7 +4,7 @@
 import type { Followed } from "@runwire/client";
 import { type AnyEvent, type Event, type Facts, isFinal } from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
-import type { Line } from "./line.js";
+import type { Line, Span } from "./line.js";
 import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
 import { flush, say, think } from "./speech.js";
 import { firstTimeline, firstVoice, type Manner, type Timeline, type Tool, type Voice } from "./timeline.js";
@@ -40,9 +40,12 @@ export function render(timeline: Timeline, item: Followed, manner: Manner): Rend
 function renderEvent(timeline: Timeline, event: Event, manner: Manner): Rendered {
   const run_id = event.child_id ?? timeline.run_id;
   const known = timeline.voices.get(run_id) ?? orphan(timeline, run_id);
+  const isHidden = manner.children === "hide" && known.label !== "";
+  // Nothing is kept that a later line would have to finish.
+  if (isHidden && (event.type === "text.delta" || event.type === "reasoning.delta"))
+    return { timeline, lines: [] };
   const told = tell(withVoice(timeline, known), known, event as AnyEvent, manner);
-  const isHidden = manner.children === "hide" && known.label !== "" && !isForPeople(event.type);
-  return isHidden ? { ...told, lines: [] } : told;
+  return isHidden && !isForPeople(event.type) ? { ...told, lines: [] } : told;
 }
 
 function isForPeople(type: string): boolean {
@@ -168,19 +171,24 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       const { approval_id, call_id } = e.payload;
       const call = call_id == null ? undefined : voice.tools.get(call_id);
       const tool = oneLine(String(e.payload.tool ?? call?.tool ?? "a tool"));
-      const about = `${tool} ${inputWords(e.payload.input ?? call?.input)}`.trim();
+      const about = `${tool} ${inputWords(e.payload.input ?? call?.input, approvalCharsMax)}`.trim();
       const effect = typeof e.payload.effect === "string" ? ` (${oneLine(e.payload.effect)})` : "";
       const asks = [
         ...timeline.asks,
         { kind: "approval", run_id: voice.run_id, label, id: approval_id, about },
       ] as const;
       return then({ ...timeline, asks }, [
-        cutLine(
-          label,
-          { text: "? may it run ", style: "yellow" },
-          { text: about, style: "bold" },
-          { text: effect },
-        ),
+        // Nobody should allow what they were shown only the beginning of.
+        {
+          ...cutLine(
+            label,
+            { text: "? may it run ", style: "yellow" },
+            { text: about, style: "bold" },
+            { text: effect },
+          ),
+          fit: "wrap",
+          hang: 2,
+        },
         ...hint(manner, label, `runwire approve ${voice.run_id} ${approval_id}`),
       ]);
     }
@@ -199,8 +207,11 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
         ...hint(manner, label, `runwire answer ${voice.run_id} ${clarify_id} TEXT`),
       ]);
     }
-    case "approval.resolved":
-      return then(without(timeline, e.payload.approval_id), [verdictLine(label, e.payload)]);
+    case "approval.resolved": {
+      const ask = timeline.asks.find(({ id }) => id === e.payload.approval_id);
+      const about = ask?.kind === "approval" ? ask.about : "";
+      return then(without(timeline, e.payload.approval_id), [verdictLine(label, about, e.payload)]);
+    }
     case "clarify.resolved": {
       const { answer, outcome } = e.payload;
       const isLate = outcome === "expired" || outcome === "closed";
@@ -275,6 +286,7 @@ function moved(
   );
 }
 
+const approvalCharsMax = 2000;
 const noTool: Tool = { tool: "a tool", input: undefined, sinceMs: null, streamed: "", child: null };
 /** What is kept of a tool's own words while it runs. */
 const streamedCharsMax = 64 * 1024;
@@ -302,21 +314,25 @@ function hint(manner: Manner, label: string, command: string): readonly Line[] {
   return manner.prompts ? [] : [cutLine(label, { text: `  answer with: ${oneLine(command)}`, style: "dim" })];
 }
 
-function verdictLine(label: string, { decision, outcome, reason }: Facts): Line {
-  const why = typeof reason === "string" && reason !== "" ? `: ${oneLine(reason)}` : "";
-  if (outcome === "expired" || outcome === "closed") {
-    return cutLine(label, { text: "✗ nobody approved it in time", style: "yellow" });
-  }
-  if (decision === "deny") return cutLine(label, { text: `✗ denied${why}`, style: "red" });
-  const words: { readonly [decision: string]: string } = {
-    once: "this once",
-    session: "for the session",
-    always: "always",
+const allowed: { readonly [decision: string]: string } = {
+  once: "this once",
+  session: "for the session",
+  always: "always",
+};
+
+/** Several may wait at once, so it says again what it is about. */
+function verdictLine(label: string, about: string, { decision, outcome, reason }: Facts): Line {
+  const told: Span = { text: `  ${about}` };
+  const why: Span = {
+    text: typeof reason === "string" && reason !== "" ? `  ${oneLine(reason)}` : "",
+    style: "dim",
   };
-  return cutLine(label, {
-    text: `✓ allowed ${words[String(decision)] ?? oneLine(String(decision))}${why}`,
-    style: "green",
-  });
+  if (outcome === "expired" || outcome === "closed") {
+    return cutLine(label, { text: "✗ nobody approved in time", style: "yellow" }, told);
+  }
+  if (decision === "deny") return cutLine(label, { text: "✗ denied", style: "red" }, told, why);
+  const words = allowed[String(decision)] ?? oneLine(String(decision));
+  return cutLine(label, { text: `✓ allowed ${words}`, style: "green" }, told, why);
 }
 
 /** What a person asked, from the last message that is theirs. */

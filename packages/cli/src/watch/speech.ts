@@ -1,8 +1,8 @@
 // What a run says and thinks, as it streams. Thinking is folded to one line when it is over; text becomes lines as
 // they get complete.
 
-import { harmless, oneLine } from "./harmless.js";
-import { type Line, roomOf, wrapText } from "./line.js";
+import { growing, harmless, oneLine } from "./harmless.js";
+import { fittingHang, type Line, roomOf, wrapText } from "./line.js";
 import { blockOf, cutLine, gutterOf, hangOf, type Said, textLine } from "./lines.js";
 import type { Manner, Voice } from "./timeline.js";
 import { durationWords } from "./words.js";
@@ -66,14 +66,15 @@ function cutRows(voice: Voice, { columns, live }: Manner): Said {
       ? { voice: { ...voice, text: "" }, lines: textLines(label, text, indent) }
       : { voice, lines: [] };
   }
+  const room = roomOf({ gutter: gutterOf(label) }, columns);
+  const { safe, open } = growing(text);
   const lines: Line[] = [];
-  let [rest, at] = [text, indent];
+  let [rest, at] = [safe, indent];
   for (;;) {
-    const room = roomOf({ gutter: gutterOf(label) }, columns) - at;
-    const [row = "", next] = wrapText(rest, Math.max(2, room));
-    if (next === undefined) return { voice: { ...voice, text: rest, indent: at }, lines };
-    lines.push(...textLines(label, row, at));
-    at = at === 0 ? hangOf(rest) : at;
+    const [row = "", next] = wrapText(rest, room - at);
+    if (next === undefined) return { voice: { ...voice, text: rest + open, indent: at }, lines };
+    lines.push(textLine(label, row, at));
+    at = at === 0 ? fittingHang(hangOf(rest), room) : at;
     rest = rest.slice(row.length);
   }
 }

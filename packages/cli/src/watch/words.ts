@@ -5,12 +5,15 @@ import { oneLine } from "./harmless.js";
 
 const wordsMax = 200;
 
-export function inputWords(input: unknown): string {
-  if (!isObject(input)) return valueWords(input);
+export function inputWords(input: unknown, charsMax = wordsMax): string {
+  if (!isObject(input)) return valueWords(input, charsMax);
   const members = Object.entries(input);
   const [only] = members;
-  if (only !== undefined && members.length === 1) return valueWords(only[1]);
-  return short(members.map(([name, value]) => `${name}: ${valueWords(value)}`).join(", "));
+  if (only !== undefined && members.length === 1) return valueWords(only[1], charsMax);
+  return short(
+    members.map(([name, value]) => `${name}: ${valueWords(value, charsMax)}`).join(", "),
+    charsMax,
+  );
 }
 
 /** What is meant to be read, where the output says which member that is. */
@@ -28,14 +31,14 @@ export function failureWords(error: ToolError | string | null | undefined): stri
   return short(typeof error === "string" ? error : (error.message ?? error.code));
 }
 
-function valueWords(value: unknown): string {
+function valueWords(value: unknown, charsMax = wordsMax): string {
   if (value === undefined || value === null) return "";
-  return short(typeof value === "string" ? value : JSON.stringify(value));
+  return short(typeof value === "string" ? value : JSON.stringify(value), charsMax);
 }
 
-function short(text: string): string {
-  const line = oneLine(text.slice(0, 4 * wordsMax));
-  return line.length > wordsMax ? `${line.slice(0, wordsMax - 1)}…` : line;
+function short(text: string, charsMax = wordsMax): string {
+  const line = oneLine(text.slice(0, 4 * charsMax));
+  return line.length > charsMax ? `${line.slice(0, charsMax - 1)}…` : line;
 }
 
 export function durationWords(ms: number): string {
