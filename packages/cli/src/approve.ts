@@ -2,7 +2,7 @@
 // watched in. Requests of children are found through their root.
 
 import { type ApprovalAnswer, type Endpoint, follow, gateway, sseSource } from "@runwire/client";
-import { is, type Transcript } from "@runwire/protocol";
+import { is, isObject, type Transcript } from "@runwire/protocol";
 import { type Command, Option } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { oneLine } from "./watch/harmless.js";
@@ -149,11 +149,18 @@ function answerOf({ decision, reason }: ApproveFlags): ApprovalAnswer {
 
 function inputOf(text: string | undefined): unknown {
   if (text === undefined) return undefined;
+  const input = parsed(text);
+  if (isObject(input)) return input;
+  throw new Error(
+    `--input: ${oneLine(JSON.stringify(text))} is not possible; it takes JSON, as '{"query":"uPlot"}'`,
+  );
+}
+
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    throw new Error(`--input: ${oneLine((cause as Error).message)}; it takes JSON, as '{"query":"uPlot"}'`, {
-      cause,
-    });
+  } catch {
+    // It is refused like any other that is no object.
+    return undefined;
   }
 }

@@ -1,4 +1,6 @@
+import { fail } from "./fail.js";
 import { makeProgram } from "./program.js";
-import { fail } from "./serve.js";
 
-makeProgram().parseAsync().catch(fail);
+makeProgram(process.argv[2])
+  .then((program) => program.parseAsync())
+  .catch(fail);

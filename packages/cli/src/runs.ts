@@ -2,7 +2,6 @@
 
 import { gateway, type RunRecord } from "@runwire/client";
 import { isRunState, type RunState, runStates } from "@runwire/protocol";
-import { systemClock } from "@runwire/server";
 import { type Command, Option } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { type Paint, paintFor, type Terminal, tabbed, table } from "./terminal.js";
@@ -49,7 +48,7 @@ export function addRuns(program: Command): void {
         return;
       }
       if (found.length === 0) process.stderr.write("there are no such runs; `runwire run` starts one\n");
-      else process.stdout.write(`${runList(found, systemClock.now(), process.stdout, process.env)}\n`);
+      else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
     }),
   );
 }

@@ -215,7 +215,7 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "clarify.resolved": {
       const { answer, outcome } = e.payload;
       const isLate = outcome === "expired" || outcome === "closed";
-      const text = isLate ? "✗ nobody answered in time" : `✓ answered: ${inputWords(answer)}`;
+      const text = isLate ? "✗ unanswered" : `✓ answered: ${inputWords(answer)}`;
       return then(without(timeline, e.payload.clarify_id), [
         cutLine(label, { text, style: isLate ? "yellow" : "green" }),
       ]);
@@ -328,7 +328,7 @@ function verdictLine(label: string, about: string, { decision, outcome, reason }
     style: "dim",
   };
   if (outcome === "expired" || outcome === "closed") {
-    return cutLine(label, { text: "✗ nobody approved in time", style: "yellow" }, told);
+    return cutLine(label, { text: "✗ unanswered", style: "yellow" }, told);
   }
   if (decision === "deny") return cutLine(label, { text: "✗ denied", style: "red" }, told, why);
   const words = allowed[String(decision)] ?? oneLine(String(decision));

@@ -3,7 +3,6 @@
 
 import { type Endpoint, follow, gateway, type Status, sseSource } from "@runwire/client";
 import { RunwireError } from "@runwire/protocol";
-import { systemClock } from "@runwire/server";
 import { oneLine } from "./harmless.js";
 import { listenToKeys } from "./keyboard.js";
 import type { Line } from "./line.js";
@@ -54,7 +53,7 @@ export async function watch(
     if (ask?.id !== asked?.id) typed = "";
     asked = ask;
     const below = [
-      ...liveLines(timeline, systemClock.now(), manner()),
+      ...liveLines(timeline, Date.now(), manner()),
       ...(lost ? [cutLine("", { text: "⟳ the connection was lost; trying again", style: "yellow" })] : []),
       ...(ask === undefined ? [] : [promptLine(ask, typed)]),
     ];
