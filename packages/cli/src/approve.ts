@@ -24,7 +24,7 @@ interface Waiting {
 export function addAnswers(program: Command): void {
   const approve = program
     .command("approve")
-    .description("approve, or deny, a run's plan or a tool call that waits for it")
+    .description("approve or deny a plan, or a tool call, that waits for it")
     .argument("<run>", "its id")
     .argument("[approval]", "which request; needed only where several wait")
     .addOption(

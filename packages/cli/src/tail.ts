@@ -61,7 +61,7 @@ export function addRun(program: Command): void {
 export function addTail(program: Command): void {
   const tail = program
     .command("tail")
-    .description("watch a run from its start to its end, and answer what it asks")
+    .description("watch a run from its start, and answer what it asks")
     .argument("<run>", "its id");
   addWatchOptions(tail);
   addServerOptions(tail);
@@ -82,7 +82,11 @@ export function addTail(program: Command): void {
 function addWatchOptions(command: Command): void {
   command
     .option("--full", "thinking, inputs and outputs whole; with --json every token")
-    .addOption(new Option("--children <how>", "what children do").choices(["show", "hide"]).default("show"))
+    .addOption(
+      new Option("--children <how>", "whether what children do is shown")
+        .choices(["show", "hide"])
+        .default("show"),
+    )
     .option("--json", "the wire instead, one object a line")
     .addOption(
       new Option("--dialect <name>", "how the wire is said, with --json (default runwire)").choices([

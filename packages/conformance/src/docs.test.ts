@@ -64,7 +64,7 @@ describe("documents", () => {
     expect(dead).toEqual([]);
   });
 
-  it("list the errors as the error table has them", async () => {
+  it("list the errors and the commands as the code has them", async () => {
     await run(process.execPath, ["scripts/generate-docs.mjs", "--check"], { cwd: root });
   });
 });
