@@ -5,6 +5,8 @@ import { isRunState, type RunState, runStates } from "@runwire/protocol";
 import { type Command, Option } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { type Paint, paintFor, type Terminal, tabbed, table } from "./terminal.js";
+import { oneLine } from "./watch/harmless.js";
+import { layOut } from "./watch/line.js";
 import { ageWords } from "./watch/words.js";
 
 interface RunsFlags extends ServerFlags {
@@ -77,13 +79,19 @@ export function runList(
     run_id,
     state,
     ageWords(nowMs - Date.parse(created_at)),
-    title ?? "",
+    oneLine(title ?? ""),
     agent ?? "",
   ]);
   if (!to.isTTY) return tabbed(columns, rows);
   const paint = paintFor(to, env);
-  const [head = "", ...lines] = table(columns, rows).split("\n");
+  const [head = "", ...lines] = table(columns, rows)
+    .split("\n")
+    .map((line) => cutTo(line, to.columns ?? 80));
   return [paint("bold", head), ...lines.map((line, i) => painted(paint, line, runs[i]?.state))].join("\n");
+}
+
+function cutTo(text: string, columns: number): string {
+  return layOut({ gutter: [], spans: [{ text }], fit: "cut", hang: 0 }, { columns, colour: false })[0] ?? "";
 }
 
 function painted(paint: Paint, line: string, state: RunState | undefined): string {

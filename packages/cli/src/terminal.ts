@@ -5,6 +5,7 @@ import { widthOf } from "./watch/width.js";
 /** A stream that people may be reading. */
 export interface Terminal {
   readonly isTTY?: boolean;
+  readonly columns?: number;
 }
 
 const codes = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const;

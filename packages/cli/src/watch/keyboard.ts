@@ -7,8 +7,7 @@ export function listenToKeys(
   input: ReadStream,
   { onKey, onInterrupt }: { readonly onKey: (key: string) => void; readonly onInterrupt: () => void },
 ): () => void {
-  const take = (chunk: Buffer): void => {
-    const text = chunk.toString("utf8");
+  const take = (text: string): void => {
     // Arrows and other keys that mean nothing here come as sequences.
     if (text.length > 1 && text.startsWith("\u001b")) return;
     for (const key of text) {
@@ -23,6 +22,7 @@ export function listenToKeys(
     process.kill(process.pid, "SIGTSTP");
   };
   input.setRawMode(true);
+  input.setEncoding("utf8");
   input.on("data", take);
   return () => {
     input.off("data", take);
