@@ -81,7 +81,7 @@ describe("runwire keys", () => {
     runwire(create, { RUNWIRE_DATA: "by-variable" });
     runwire(`${create} --data by-flag`, { RUNWIRE_DATA: "by-variable" });
     // What is set for a client does not matter to it.
-    expect(runwire(create, { RUNWIRE_DATA: "for-client", RUNWIRE_KEY: "x" }).status).toBe(0);
+    expect(runwire(create, { RUNWIRE_DATA: "for-client", RUNWIRE_TOKEN: "x" }).status).toBe(0);
     // Nor does the rest of a server's settings, which may be half here and half in variables.
     writeFileSync(join(folder, "runwire.config.json"), '{"data": "by-file", "host": "0.0.0.0"}');
     expect(runwire(create, { RUNWIRE_AUTH: "keys" }).status).toBe(0);

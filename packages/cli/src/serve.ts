@@ -1,6 +1,7 @@
 import { startGateway, systemClock } from "@runwire/server";
 import type { Command } from "commander";
 import { builtInAgent } from "./agent.js";
+import { fail } from "./fail.js";
 import { addSettingOptions } from "./setting-options.js";
 import { readSettings } from "./settings.js";
 
@@ -25,9 +26,4 @@ export function addServe(program: Command): void {
     process.on("SIGTERM", leave);
     process.on("SIGINT", leave);
   });
-}
-
-export function fail(error: unknown): void {
-  process.stderr.write(`runwire: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(1);
 }

@@ -229,10 +229,14 @@ export function presetOf(name: keyof Settings): string {
 }
 
 const configFile = "runwire.config.json";
-/** What clients read: in the shell of somebody who runs both, they are no mistake. */
-const clientVariables = ["RUNWIRE_URL", "RUNWIRE_TOKEN"];
-/** What the built-in agent reads for itself. */
-const agentVariables = ["RUNWIRE_OPENAI_BASE_URL", "RUNWIRE_OPENAI_API_KEY", "RUNWIRE_MODEL"];
+/** What clients and the built-in agent read: in the shell of somebody who runs both, they are no mistake. */
+const othersVariables: ReadonlySet<string> = new Set([
+  "RUNWIRE_URL",
+  "RUNWIRE_TOKEN",
+  "RUNWIRE_OPENAI_BASE_URL",
+  "RUNWIRE_OPENAI_API_KEY",
+  "RUNWIRE_MODEL",
+]);
 
 interface Flags {
   readonly [flag: string]: unknown;
@@ -262,12 +266,7 @@ export function readEach(flags: Flags, env: NodeJS.ProcessEnv): Settings {
     take(text, found[0], found[1], `${configFile}: ${key}`);
   }
   for (const [key, text] of Object.entries(env)) {
-    if (
-      !key.startsWith("RUNWIRE_") ||
-      text === undefined ||
-      [...clientVariables, ...agentVariables].includes(key)
-    )
-      continue;
+    if (!key.startsWith("RUNWIRE_") || othersVariables.has(key) || text === undefined) continue;
     const found = rows.find(([, row]) => variable(row) === key);
     if (found === undefined)
       throw new Error(`${key}: there is no such setting; \`runwire serve --help\` lists all`);

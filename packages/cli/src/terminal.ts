@@ -1,8 +1,11 @@
 // What is written for people. Colours only on terminals; into a pipe or a file goes plain text.
 
+import { widthOf } from "./watch/width.js";
+
 /** A stream that people may be reading. */
 export interface Terminal {
   readonly isTTY?: boolean;
+  readonly columns?: number;
 }
 
 const codes = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const;
@@ -17,11 +20,11 @@ export function paintFor(stream: Terminal, env: NodeJS.ProcessEnv): Paint {
 /** Columns of equal width, under their names. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [names, ...rows].map((row) => row.map(printable));
-  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ""))));
   return lines
     .map((line) =>
       line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - widthOf(cell)))
         .join("  ")
         .trimEnd(),
     )

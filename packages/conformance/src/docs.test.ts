@@ -77,7 +77,7 @@ describe("documents", () => {
     expect(dead).toEqual([]);
   });
 
-  it("tell errors, settings, scopes and metrics as the program has them", async () => {
+  it("tell errors, commands, settings, scopes and metrics as the program has them", async () => {
     await run(process.execPath, ["scripts/generate-docs.mjs", "--check"], { cwd: root });
   });
 });

@@ -45,6 +45,8 @@ export function shellScript(blocks: readonly Fence[], url: string): string {
   return [
     "set -euo pipefail",
     'curl() { command curl --fail-with-body --no-progress-meter --max-time 20 "$@"; }',
+    // Finding what to start takes npx longer than most of it runs.
+    'npx() { "./node_modules/.bin/$@"; }',
     ...(startsServers(blocks) ? ownServer : []),
     ...lines,
     "",

@@ -1,0 +1,26 @@
+import { createRequire } from "node:module";
+import { Command } from "commander";
+import { addAnswers } from "./approve.js";
+import { addOrders } from "./orders.js";
+import { addRuns } from "./runs.js";
+import { addRun, addTail } from "./tail.js";
+
+const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
+
+/** All commands; those that need the server's code only where `name` is none of the others. */
+export async function makeProgram(name?: string): Promise<Command> {
+  const program = new Command("runwire");
+  program.version(version, "-V, --version");
+  program.description("One durable log for every agent run, on every wire.");
+  program.commandsGroup("Watch:");
+  addRun(program);
+  addTail(program);
+  addRuns(program);
+  program.commandsGroup("Answer:");
+  addAnswers(program);
+  addOrders(program);
+  if (program.commands.some((command) => command.name() === name)) return program;
+  const { addServing } = await import("./serving.js");
+  addServing(program);
+  return program;
+}

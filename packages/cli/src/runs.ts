@@ -1,0 +1,101 @@
+// `runwire runs`: which runs there are, newest first.
+
+import { gateway, type RunRecord } from "@runwire/client";
+import { isRunState, type RunState, runStates } from "@runwire/protocol";
+import { type Command, Option } from "commander";
+import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
+import { type Paint, paintFor, type Terminal, tabbed, table } from "./terminal.js";
+import { oneLine } from "./watch/harmless.js";
+import { layOut } from "./watch/line.js";
+import { ageWords } from "./watch/words.js";
+
+interface RunsFlags extends ServerFlags {
+  readonly state?: string;
+  readonly session?: string;
+  readonly limit: string;
+  readonly json?: boolean;
+}
+
+const columns = ["ID", "STATE", "AGE", "TITLE", "AGENT"];
+const runsMax = 1000;
+const pageMax = 100;
+
+export function addRuns(program: Command): void {
+  const runs = program
+    .command("runs")
+    .description("list runs, newest first")
+    .addOption(new Option("--state <state>", "only those in this state").choices(runStates))
+    .option("--session <id>", "only those of one session")
+    .option("--limit <count>", `how many, up to ${runsMax}`, "20")
+    .option("--json", "as the server has them, one object a line");
+  addServerOptions(runs);
+  runs.addHelpText("after", "\nExample:\n  runwire runs --state awaiting_approval");
+  runs.action((flags: RunsFlags) =>
+    reach(flags, async (endpoint) => {
+      const found: RunRecord[] = [];
+      const count = countOf(flags.limit);
+      let cursor: string | undefined;
+      do {
+        const limit = Math.min(pageMax, count - found.length);
+        const page = await gateway(endpoint).listRuns({
+          ...queryOf(flags),
+          limit,
+          ...(cursor ? { cursor } : {}),
+        });
+        found.push(...page.runs);
+        cursor = page.next ?? undefined;
+      } while (cursor !== undefined && found.length < count);
+      if (flags.json) {
+        for (const run of found) process.stdout.write(`${JSON.stringify(run)}\n`);
+        return;
+      }
+      if (found.length === 0) process.stderr.write("there are no such runs; `runwire run` starts one\n");
+      else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
+    }),
+  );
+}
+
+function queryOf({ state, session }: RunsFlags): { readonly state?: RunState; readonly session_id?: string } {
+  return {
+    ...(isRunState(state) ? { state } : {}),
+    ...(session === undefined ? {} : { session_id: session }),
+  };
+}
+
+function countOf(text: string): number {
+  const count = Number(text);
+  if (/^[0-9]+$/.test(text) && count >= 1 && count <= runsMax) return count;
+  throw new Error(`--limit: ${JSON.stringify(text)} is not possible; it takes 1 to ${runsMax}`);
+}
+
+/** A table where a person reads it, tabs where a program does. */
+export function runList(
+  runs: readonly RunRecord[],
+  nowMs: number,
+  to: Terminal,
+  env: NodeJS.ProcessEnv,
+): string {
+  const rows = runs.map(({ run_id, state, created_at, title, agent }) => [
+    run_id,
+    state,
+    ageWords(nowMs - Date.parse(created_at)),
+    oneLine(title ?? ""),
+    agent ?? "",
+  ]);
+  if (!to.isTTY) return tabbed(columns, rows);
+  const paint = paintFor(to, env);
+  const [head = "", ...lines] = table(columns, rows)
+    .split("\n")
+    .map((line) => cutTo(line, to.columns ?? 80));
+  return [paint("bold", head), ...lines.map((line, i) => painted(paint, line, runs[i]?.state))].join("\n");
+}
+
+function cutTo(text: string, columns: number): string {
+  return layOut({ gutter: [], spans: [{ text }], fit: "cut", hang: 0 }, { columns, colour: false })[0] ?? "";
+}
+
+function painted(paint: Paint, line: string, state: RunState | undefined): string {
+  if (state === "error") return paint("red", line);
+  if (state === "awaiting_approval" || state === "paused") return paint("yellow", line);
+  return state === "done" || state === "aborted" ? paint("grey", line) : line;
+}

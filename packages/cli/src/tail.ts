@@ -1,0 +1,141 @@
+// `runwire run` and `runwire tail`: start a run, watch a run. A disconnect, or a watcher who leaves, never ends one.
+
+import { type Endpoint, gateway, type NewRun } from "@runwire/client";
+import { type Command, Option } from "commander";
+import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
+import { watch } from "./watch/watch.js";
+import { printWire } from "./watch/wire.js";
+
+interface WatchFlags extends ServerFlags {
+  readonly json?: boolean;
+  readonly dialect?: "koder" | "runwire";
+  readonly full?: boolean;
+  readonly children?: "show" | "hide";
+}
+
+interface RunFlags extends WatchFlags {
+  readonly model?: string;
+  readonly plan?: "off" | "preview" | "required";
+  readonly approvals?: "never" | "destructive" | "always";
+  readonly session?: string;
+  readonly detach?: boolean;
+}
+
+const exitCodes = { done: 0, error: 1, aborted: 2 } as const;
+const codesHelp = "\nExit codes: 0 done, 1 error, 2 aborted, 130 left with Ctrl-C (the run goes on).";
+
+export function addRun(program: Command): void {
+  const run = program
+    .command("run")
+    .description("start a run and watch it")
+    .argument("<prompt>", "what the agent is to do")
+    .option("--model <name>", "the model, where the server offers several")
+    .addOption(
+      new Option("--plan <gate>", "whether the run shows a plan first").choices([
+        "off",
+        "preview",
+        "required",
+      ]),
+    )
+    .addOption(
+      new Option("--approvals <when>", "which tools ask first").choices(["never", "destructive", "always"]),
+    )
+    .option("--session <id>", "the session it belongs to")
+    .option("--detach", "print the run's id and leave it to itself");
+  addWatchOptions(run);
+  addServerOptions(run);
+  run.addHelpText(
+    "after",
+    `\nExample:\n  runwire run "compare three charting libraries" --plan required\n${codesHelp}`,
+  );
+  run.action((prompt: string, flags: RunFlags) =>
+    reach(flags, async (endpoint) => {
+      checkFlags(flags);
+      const created = await gateway(endpoint).createRun(newRunOf(prompt, flags));
+      if (!flags.detach) return show(endpoint, created.run_id, flags);
+      process.stdout.write(`${flags.json ? JSON.stringify(created) : created.run_id}\n`);
+    }),
+  );
+}
+
+export function addTail(program: Command): void {
+  const tail = program
+    .command("tail")
+    .description("watch a run from its start, and answer what it asks")
+    .argument("<run>", "its id");
+  addWatchOptions(tail);
+  addServerOptions(tail);
+  tail.addHelpText(
+    "after",
+    `\nExamples:\n  runwire tail run_01HZ7K3M000000000000000000\n  runwire tail run_01HZ7K3M000000000000000000 --json | grep tool.end\n${codesHelp}`,
+  );
+  tail.action((run_id: string, flags: WatchFlags) =>
+    reach(flags, async (endpoint) => {
+      checkFlags(flags);
+      // Following waits for a server for ever; one that is not there at the start is more likely a wrong address.
+      await gateway(endpoint).getRun(run_id);
+      await show(endpoint, run_id, flags);
+    }),
+  );
+}
+
+function addWatchOptions(command: Command): void {
+  command
+    .option("--full", "thinking, inputs and outputs whole; with --json every token")
+    .addOption(
+      new Option("--children <how>", "whether what children do is shown")
+        .choices(["show", "hide"])
+        .default("show"),
+    )
+    .option("--json", "the wire instead, one object a line")
+    .addOption(
+      new Option("--dialect <name>", "how the wire is said, with --json (default runwire)").choices([
+        "koder",
+        "runwire",
+      ]),
+    );
+}
+
+function checkFlags({ dialect, json }: WatchFlags): void {
+  if (dialect !== undefined && !json) throw new Error("--dialect is how --json is said; add --json");
+}
+
+function newRunOf(prompt: string, { model, plan, approvals, session }: RunFlags): NewRun {
+  return {
+    prompt,
+    ...(model === undefined ? {} : { model }),
+    ...(plan === undefined ? {} : { planning_gate: plan }),
+    ...(approvals === undefined ? {} : { approvals }),
+    ...(session === undefined ? {} : { session_id: session }),
+  };
+}
+
+/** Sets the exit code by how the run, or the watching, ended. */
+async function show(endpoint: Endpoint, run_id: string, flags: WatchFlags): Promise<void> {
+  const { json = false, dialect = "runwire", full = false, children = "show" } = flags;
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const interrupt = (): void => {
+    process.exitCode = 130;
+    leaving.abort();
+  };
+  process.once("SIGINT", interrupt);
+  process.once("SIGTERM", () => {
+    process.exitCode = 143;
+    leaving.abort();
+  });
+  // Whoever read it, `head` or a pager, has seen enough.
+  process.stdout.on("error", () => process.exit(0));
+  try {
+    const end = json
+      ? await printWire(endpoint, run_id, { dialect, full, signal })
+      : await watch(endpoint, run_id, { full, children, signal, interrupt });
+    process.exitCode = end === null ? 1 : exitCodes[end];
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const to = sameServer(flags);
+    process.stderr.write(
+      `Left; the run goes on.\n  watch it: runwire tail ${run_id}${to}\n  end it:   runwire abort ${run_id}${to}\n`,
+    );
+  }
+}

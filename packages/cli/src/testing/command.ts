@@ -1,0 +1,87 @@
+// The command as people run it: a process of its own, in a pipe or on a pseudo terminal.
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const bin = fileURLToPath(new URL("../../bin/runwire.js", import.meta.url));
+
+export interface Running {
+  /** All it has written so far, to stdout and to stderr. */
+  readonly out: string;
+  readonly err: string;
+  /** Resolves once what it has written to stdout since the last `until` matches; rejects if it ends before. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Types, or signals. */
+  type(keys: string): void;
+  kill(signal: NodeJS.Signals): void;
+  readonly exited: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
+}
+
+export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+  return running(spawn(process.execPath, [bin, ...args], { env: plainEnv(env) }));
+}
+
+/** On a terminal of 80 columns, made by script(1). */
+export function startOnTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+  const words = [process.execPath, bin, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+  const command = `stty cols 80 rows 40 && exec ${words.join(" ")}`;
+  const terminal = { TERM: "xterm", SHELL: "/bin/sh", ...env };
+  return running(spawn("script", ["-qec", command, "/dev/null"], { env: plainEnv(terminal) }));
+}
+
+export async function runwire(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Awaited<Running["exited"]>> {
+  const command = start(args, env);
+  return command.exited;
+}
+
+function running(child: ChildProcessWithoutNullStreams): Running {
+  let out = "";
+  let err = "";
+  let from = 0;
+  const listeners = new Set<() => void>();
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    out += text;
+    for (const listener of listeners) listener();
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    err += text;
+  });
+  const exited = new Promise<Awaited<Running["exited"]>>((resolve) => {
+    child.once("close", (code) => resolve({ code, out, err }));
+  });
+  return {
+    get out() {
+      return out;
+    },
+    get err() {
+      return err;
+    },
+    until: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const found = pattern.exec(out.slice(from));
+          if (found === null) return;
+          from += found.index + found[0].length;
+          listeners.delete(look);
+          resolve(found);
+        };
+        listeners.add(look);
+        look();
+        void exited.then(({ code }) =>
+          reject(new Error(`ended with ${code} before ${pattern}:\n${out}\n${err}`)),
+        );
+      }),
+    type: (keys) => void child.stdin.write(keys),
+    kill: (signal) => void child.kill(signal),
+    exited,
+  };
+}
+
+/** Without the settings of whoever runs the tests. */
+function plainEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { PATH, HOME } = process.env;
+  return { PATH, HOME, LANG: "C.UTF-8", ...env };
+}

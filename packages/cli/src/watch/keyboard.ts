@@ -1,0 +1,32 @@
+// Keys as they are pressed. Raw for as long as the run is watched, so that nothing typed before a prompt is there
+// lands in it, and nothing is echoed into what is drawn.
+
+import type { ReadStream } from "node:tty";
+
+export function listenToKeys(
+  input: ReadStream,
+  { onKey, onInterrupt }: { readonly onKey: (key: string) => void; readonly onInterrupt: () => void },
+): () => void {
+  const take = (text: string): void => {
+    // Arrows and other keys that mean nothing here come as sequences.
+    if (text.length > 1 && text.startsWith("\u001b")) return;
+    for (const key of text) {
+      if (key === "\u0003") onInterrupt();
+      else if (key === "\u001a") suspend();
+      else onKey(key);
+    }
+  };
+  const suspend = (): void => {
+    input.setRawMode(false);
+    process.once("SIGCONT", () => input.setRawMode(true));
+    process.kill(process.pid, "SIGTSTP");
+  };
+  input.setRawMode(true);
+  input.setEncoding("utf8");
+  input.on("data", take);
+  return () => {
+    input.off("data", take);
+    input.setRawMode(false);
+    input.pause();
+  };
+}

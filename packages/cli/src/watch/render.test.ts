@@ -1,0 +1,296 @@
+import { fileURLToPath } from "node:url";
+import type { Followed } from "@runwire/client";
+import type { Draft, Event } from "@runwire/protocol";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Look, layOut } from "./line.js";
+import { liveLines } from "./live.js";
+import { render } from "./render.js";
+import { firstTimeline, type Manner } from "./timeline.js";
+
+const run_id = "run_01HZ7K3M000000000000000000";
+const child_id = "run_01HZ7K3M000000000000000001";
+const beganMs = Date.parse("2026-01-01T00:00:00.000Z");
+
+const pipe: Manner = { columns: null, live: false, prompts: false, full: false, children: "show" };
+const terminal: Manner = { columns: 80, live: true, prompts: true, full: false, children: "show" };
+
+/** Events of a log, 250 ms apart. */
+function logOf(drafts: readonly Draft[]): readonly Event[] {
+  return drafts.map((draft, i) => ({
+    ...draft,
+    id: `evt_${i}`,
+    run_id,
+    child_id: draft.child_id ?? null,
+    ts: new Date(beganMs + 250 * i).toISOString(),
+    pos: i + 1,
+    seq: i + 1,
+  }));
+}
+
+function rowsOf(items: readonly Followed[], manner: Manner, look: Look): readonly string[] {
+  let timeline = firstTimeline(run_id);
+  return items.flatMap((item) => {
+    const rendered = render(timeline, item, manner);
+    timeline = rendered.timeline;
+    return rendered.lines.flatMap((line) => layOut(line, look));
+  });
+}
+
+const shown = (drafts: readonly Draft[], manner: Manner, look: Look): readonly string[] =>
+  rowsOf(
+    logOf(drafts).map((event) => ({ kind: "event", event })),
+    manner,
+    look,
+  );
+const plainly = (...drafts: readonly Draft[]): readonly string[] =>
+  shown(drafts, pipe, { columns: null, colour: false });
+
+const text = (words: string, of: string | null = null): Draft => ({
+  type: "text.delta",
+  payload: { text: words },
+  child_id: of,
+});
+const thought = (words: string): Draft => ({ type: "reasoning.delta", payload: { text: words } });
+const state = (to: string, reason: string | null = null, of: string | null = null): Draft =>
+  ({ type: "run.lifecycle", payload: { state: to, reason }, child_id: of }) as Draft;
+
+/** A run in which everything happens that has a line. */
+const story: readonly Draft[] = [
+  state("planning"),
+  {
+    type: "turn.submitted",
+    payload: { messages: [{ role: "user", content: "compare charts\nfor a dashboard" }] },
+  },
+  thought("I should first look at what there is, and "),
+  thought("then say which one fits. That takes a plan of two steps or so."),
+  {
+    type: "plan.proposal",
+    payload: {
+      plan: {
+        id: "plan_1",
+        est_total_cost_usd: 0.04,
+        steps: [
+          { id: "s1", title: "Look into uPlot", est_tools: ["search"], est_cost_usd: 0.01 },
+          {
+            id: "s2",
+            title: "Say which of them fits a dashboard with live updates, and why the others do not",
+          },
+        ],
+      },
+    },
+  },
+  state("awaiting_approval", "plan proposed"),
+  { type: "step.boundary", payload: { step_index: 0, step_kind: "plan" } },
+  state("running", "plan approved"),
+  text("I'll look into uPlot, "),
+  text("and ask a helper to look into the others while I am at it.\n\n- first 図表 and 📈\n- then the re"),
+  text("st"),
+  { type: "tool.call", payload: { call_id: "c1", tool: "search", input: { query: "uPlot", pages: 2 } } },
+  {
+    type: "approval.requested",
+    payload: {
+      approval_id: "appr_1",
+      call_id: "c1",
+      tool: "search",
+      input: { query: "uPlot" },
+      effect: "read-only",
+    },
+  },
+  { type: "approval.resolved", payload: { approval_id: "appr_1", decision: "session", reason: null } },
+  { type: "tool.start", payload: { call_id: "c1", tool: "search", input: { query: "uPlot", pages: 2 } } },
+  { type: "tool.output", payload: { call_id: "c1", text: "page 1\npage 2\n" } },
+  {
+    type: "tool.end",
+    payload: { call_id: "c1", ok: true, output: { text: "small\nand fast" }, duration_ms: 1234 },
+  },
+  { type: "tool.start", payload: { call_id: "c2", tool: "shell", input: "rm -rf build" } },
+  {
+    type: "tool.end",
+    payload: { call_id: "c2", ok: false, error: { code: "E1", message: "not allowed here" } },
+  },
+  { type: "child.spawn", payload: { child_id, prompt: "Find out about ECharts" } },
+  state("running", null, child_id),
+  text("Looking up ECharts, which has many more chart types than the other and is larger.", child_id),
+  {
+    type: "clarify.requested",
+    payload: { clarify_id: "clar_1", question: "How large?", choices: ["small", "any"] },
+    child_id,
+  },
+  {
+    type: "clarify.resolved",
+    payload: { clarify_id: "clar_1", answer: "any", outcome: "answered" },
+    child_id,
+  },
+  state("error", "no network", child_id),
+  { type: "steer.accepted", payload: { text: "only free ones" } },
+  { type: "steer.delivered", payload: { text: "only free ones" } },
+  state("paused", "paused"),
+  state("running", "resumed"),
+  { type: "control.requested", payload: { action: "redirect", instruction: "be brief" } },
+  state("redirecting", "redirected"),
+  { type: "usage", payload: { input_tokens: 12_345, output_tokens: 67, requests: 2, cost_usd: 0.0421 } },
+  text("Take uPlot."),
+  { type: "step.boundary", payload: { step_index: 1, step_kind: "done" } },
+  { type: "message.settled", payload: { text: "Take uPlot." } },
+  { type: "title", payload: { title: "Charts \u001b]0;pwned\u0007compared" } },
+  { type: "suggestions", payload: { suggestions: ["And for maps?"] } },
+  state("done"),
+];
+
+const golden = (name: string): string => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
+
+describe("a run on paper", () => {
+  it("reads as in the golden file, in a pipe", async () => {
+    const rows = shown(story, pipe, { columns: null, colour: false });
+    await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden("timeline.plain.txt"));
+  });
+
+  it("reads as in the golden file, in full", async () => {
+    const rows = shown(story, { ...pipe, full: true }, { columns: null, colour: false });
+    await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden("timeline.full.txt"));
+  });
+
+  it("reads as in the golden file, on a terminal of 80 columns with colours", async () => {
+    const rows = shown(story, terminal, { columns: 80, colour: true });
+    await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden("timeline.80.ansi.txt"));
+  });
+
+  it("reads as in the golden file, on one of 30 columns", async () => {
+    const rows = shown(story, { ...terminal, columns: 30 }, { columns: 30, colour: false });
+    await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden("timeline.30.txt"));
+  });
+
+  it("shows of hidden children only that they were spawned and what they ask", () => {
+    const rows = shown(story, { ...pipe, children: "hide" }, { columns: null, colour: false });
+    expect(rows.filter((row) => row.startsWith("  1 │"))).toEqual([
+      "  1 │ ? How large?",
+      "  1 │   1. small",
+      "  1 │   2. any",
+      `  1 │   answer with: runwire answer ${child_id} clar_1 TEXT`,
+      "  1 │ ✓ answered: any",
+    ]);
+    expect(rows).toContain(`▸ 1 Find out about ECharts  ${child_id}`);
+  });
+
+  it("goes on with the line it was in after a crash, and thinks anew", () => {
+    const asked: Draft = { type: "model.requested", payload: {} };
+    expect(plainly(text("Hel"), asked, text("lo."), state("done"))[0]).toBe("Hello.");
+    expect(plainly(thought("Hm"), asked, thought("Hm, yes"), text("x"), state("done")).slice(0, 2)).toEqual([
+      "∴ thought for 0.3 s  Hm",
+      "∴ thought for 0.3 s  Hm, yes",
+    ]);
+  });
+
+  it("has the message of a producer that streams none, and does not repeat that of one that does", () => {
+    const settled: Draft = { type: "message.settled", payload: { text: "Hello." } };
+    expect(plainly(settled)).toEqual(["Hello."]);
+    expect(plainly(text("Hello."), settled)).toEqual(["Hello."]);
+    expect(plainly(text("Hello."), settled, settled)).toEqual(["Hello.", "Hello."]);
+  });
+
+  it("begins again where the log was reset, and says where events are missing", () => {
+    const [event] = logOf([text("a\n")]) as readonly [Event];
+    const items: readonly Followed[] = [
+      { kind: "event", event },
+      { kind: "gap", run_id, from: 2, to: 4 },
+      { kind: "reset", run_id },
+      { kind: "event", event },
+      { kind: "unknown", run_id, at: 2, type: "x" },
+    ];
+    expect(rowsOf(items, pipe, { columns: null, colour: false })).toEqual([
+      "a",
+      "! 3 events are missing here and could not be had",
+      "── the server has another log of this run now; from its start ──",
+      "a",
+    ]);
+  });
+
+  it("has the same lines however its text was cut into pieces", () => {
+    const pieces = fc.array(
+      fc.string({ unit: fc.constantFrom("a", " ", "- ", "b", "\n", "図", "👩‍💻", "\u001b[1m") }),
+    );
+    fc.assert(
+      fc.property(pieces, fc.constantFrom(pipe, { ...terminal, columns: 12 }), (parts, manner) => {
+        const look = { columns: manner.columns, colour: false };
+        const end = state("done");
+        const rows = shown([...parts.map((part) => text(part)), end], manner, look);
+        expect(rows.slice(0, -1)).toEqual(shown([text(parts.join("")), end], manner, look).slice(0, -1));
+      }),
+    );
+  });
+
+  it("never lets through what a terminal would obey, nor a row that is too long", () => {
+    const nasty = fc.string({
+      unit: fc.oneof(
+        fc.constantFrom("\u001b[2J", "\u009b1m", "\r", "\u202e", "語", "🏳️‍🌈", "\u0007"),
+        fc.string({ unit: "binary", maxLength: 1 }),
+      ),
+    });
+    const drafts = fc.tuple(nasty, nasty, nasty).map(([a, b, c]): readonly Draft[] => [
+      { type: "turn.submitted", payload: { messages: [{ role: "user", content: a }] } },
+      thought(b),
+      text(c, child_id),
+      text(a),
+      { type: "tool.start", payload: { call_id: "c", tool: b, input: { [c]: a } } },
+      { type: "tool.output", payload: { call_id: "c", text: b } },
+      { type: "tool.end", payload: { call_id: "c", ok: false, error: { code: a, message: c } } },
+      {
+        type: "plan.proposal",
+        payload: { plan: { id: "p", steps: [{ id: "s", title: a, est_tools: [b] }] } },
+      },
+      { type: "clarify.requested", payload: { clarify_id: "q", question: a, choices: [b] } },
+      { type: "approval.requested", payload: { approval_id: b, tool: c, input: a } },
+      { type: "steer.accepted", payload: { text: b } },
+      { type: "title", payload: { title: c } },
+      state("error", a),
+    ]);
+    fc.assert(
+      fc.property(drafts, fc.integer({ min: 8, max: 100 }), fc.boolean(), (given, columns, full) => {
+        const rows = shown(given, { ...terminal, columns, full, prompts: false }, { columns, colour: false });
+        for (const row of rows) {
+          expect(row).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
+          expect(columnsOf(row)).toBeLessThan(columns);
+        }
+      }),
+    );
+  });
+});
+
+/** Wide characters counted by another rule than the code's: none is narrower than this says. */
+function columnsOf(row: string): number {
+  const wide = row.match(/[語図]|\p{Emoji_Presentation}(?!\p{Emoji_Modifier})/gu)?.length ?? 0;
+  return (
+    [...new Intl.Segmenter().segment(row)].filter(({ segment }) => /[^\p{M}\p{Cf}]/u.test(segment)).length +
+    wide
+  );
+}
+
+describe("what goes on", () => {
+  const look: Look = { columns: 60, colour: false };
+  const after = (...drafts: readonly Draft[]): readonly string[] => {
+    let timeline = firstTimeline(run_id);
+    for (const event of logOf(drafts))
+      timeline = render(timeline, { kind: "event", event }, terminal).timeline;
+    return liveLines(timeline, beganMs + 2000, terminal).flatMap((line) => layOut(line, look));
+  };
+
+  it("is the thought's end, the row in the making, and each tool that runs", () => {
+    expect(after(thought("a ".repeat(40)), thought("the end"))).toEqual([
+      expect.stringMatching(/^∴ thinking {2}….* the end$/),
+    ]);
+    expect(after(text("Hel"), text("lo"))).toEqual(["Hello"]);
+    const start: Draft = {
+      type: "tool.start",
+      payload: { call_id: "c", tool: "search", input: { query: "x" } },
+    };
+    const output: Draft = { type: "tool.output", payload: { call_id: "c", text: "1\n2 of 3\n" } };
+    expect(after(start, output)).toEqual(["⠋ search 2.0 s  x  2 of 3"]);
+  });
+
+  it("is the state where nothing else is, and nothing after the end", () => {
+    expect(after(state("running"))).toEqual(["⠋ running"]);
+    expect(after(state("running"), state("paused"))).toEqual([`⏸ paused; runwire resume ${run_id}`]);
+    expect(after(state("running"), state("done"))).toEqual([]);
+  });
+});

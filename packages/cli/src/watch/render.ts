@@ -1,0 +1,355 @@
+// A run as lines to read: (timeline, followed item) → (timeline, lines). It knows nothing of terminals, clocks and
+// streams, so what a person sees is a function of the log alone.
+
+import type { Followed } from "@runwire/client";
+import { type AnyEvent, type Event, type Facts, isFinal } from "@runwire/protocol";
+import { harmless, oneLine } from "./harmless.js";
+import type { Line, Span } from "./line.js";
+import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
+import { flush, say, think } from "./speech.js";
+import { firstTimeline, firstVoice, type Manner, type Timeline, type Tool, type Voice } from "./timeline.js";
+import { inputWords } from "./words.js";
+
+export interface Rendered {
+  readonly timeline: Timeline;
+  readonly lines: readonly Line[];
+}
+
+export function render(timeline: Timeline, item: Followed, manner: Manner): Rendered {
+  switch (item.kind) {
+    case "event":
+      return renderEvent(timeline, item.event, manner);
+    case "reset": {
+      const lines = [ruleOf("the server has another log of this run now; from its start")];
+      return { timeline: firstTimeline(item.run_id), lines };
+    }
+    case "gap": {
+      const count = item.to - item.from + 1;
+      const lines = [
+        cutLine("", { text: `! ${count} events are missing here and could not be had`, style: "yellow" }),
+      ];
+      return { timeline, lines };
+    }
+    // Not asked for, and not known to this version.
+    case "snapshot":
+    case "unknown":
+      return { timeline, lines: [] };
+  }
+}
+
+function renderEvent(timeline: Timeline, event: Event, manner: Manner): Rendered {
+  const run_id = event.child_id ?? timeline.run_id;
+  const known = timeline.voices.get(run_id) ?? orphan(timeline, run_id);
+  const isHidden = manner.children === "hide" && known.label !== "";
+  // Nothing is kept that a later line would have to finish.
+  if (isHidden && (event.type === "text.delta" || event.type === "reasoning.delta"))
+    return { timeline, lines: [] };
+  const told = tell(withVoice(timeline, known), known, event as AnyEvent, manner);
+  return isHidden && !isForPeople(event.type) ? { ...told, lines: [] } : told;
+}
+
+function isForPeople(type: string): boolean {
+  return type.startsWith("approval.") || type.startsWith("clarify.");
+}
+
+/** A child whose spawn was not seen. */
+function orphan(timeline: Timeline, run_id: string): Voice {
+  return firstVoice(run_id, `${timeline.voices.size}`, null);
+}
+
+function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Rendered {
+  const nowMs = Date.parse(e.ts);
+  /** After what it was saying, these lines; and the voice as it is then. */
+  const then = (next: Timeline, lines: readonly Line[], change: Partial<Voice> = {}): Rendered => {
+    const flushed = flush(voice, nowMs, manner);
+    return {
+      timeline: withVoice(next, { ...flushed.voice, ...change }),
+      lines: [...flushed.lines, ...lines],
+    };
+  };
+  const spoken = ({ voice: next, lines }: Said): Rendered => ({ timeline: withVoice(timeline, next), lines });
+  const { label } = voice;
+  switch (e.type) {
+    case "reasoning.delta":
+      return spoken(
+        e.payload.call_id == null
+          ? think(voice, e.payload.text, nowMs, manner)
+          : streamed(voice, e.payload.call_id, e.payload.text),
+      );
+    case "text.delta":
+      return spoken(
+        e.payload.call_id == null
+          ? say(voice, e.payload.text, nowMs, manner)
+          : streamed(voice, e.payload.call_id, e.payload.text),
+      );
+    case "tool.output":
+    case "process.output":
+      return spoken(streamed(voice, e.payload.call_id, e.payload.text));
+    case "model.requested":
+      // After a crash a model goes on with its text, but begins its thoughts again.
+      return voice.thinking === null ? { timeline, lines: [] } : then(timeline, []);
+    case "model.completed":
+      return then(timeline, []);
+    case "model.failed": {
+      const why = oneLine(String(e.payload.message ?? e.payload.error ?? e.payload.reason ?? ""));
+      return then(timeline, [
+        cutLine(label, { text: `! the model failed${why === "" ? "" : `: ${why}`}`, style: "yellow" }),
+      ]);
+    }
+    case "tool.call": {
+      const { call_id, tool } = e.payload;
+      return then(timeline, [], { tools: withTool(voice, call_id, { tool, input: e.payload.input }) });
+    }
+    case "tool.start": {
+      const { call_id, tool, input } = e.payload;
+      const tools = withTool(voice, call_id, {
+        tool,
+        sinceMs: nowMs,
+        ...(input === undefined ? {} : { input }),
+      });
+      const line = cutLine(
+        label,
+        { text: "· ", style: "dim" },
+        { text: oneLine(tool), style: "bold" },
+        { text: ` ${inputWords(input)}` },
+      );
+      return then(timeline, manner.live ? [] : [line], { tools });
+    }
+    case "tool.end": {
+      const { call_id } = e.payload;
+      const tool = voice.tools.get(call_id) ?? noTool;
+      const tools = new Map(voice.tools);
+      tools.delete(call_id);
+      const child = tool.child === null ? undefined : timeline.voices.get(tool.child);
+      return then(timeline, toolLine(label, tool, child?.label ?? null, e.payload, nowMs, manner), { tools });
+    }
+    case "child.spawn": {
+      const { child_id, prompt } = e.payload;
+      const call_id = typeof e.payload.call_id === "string" ? e.payload.call_id : null;
+      const childCount = voice.childCount + 1;
+      const child = firstVoice(child_id, label === "" ? `${childCount}` : `${label}.${childCount}`, call_id);
+      const known = timeline.voices.has(child_id);
+      const tools = call_id === null ? voice.tools : withTool(voice, call_id, { child: child_id });
+      const line = cutLine(
+        label,
+        { text: `▸ ${child.label} `, style: "cyan" },
+        { text: oneLine(prompt ?? ""), style: "bold" },
+        { text: `  ${oneLine(child_id)}`, style: "dim" },
+      );
+      return then(known ? timeline : withVoice(timeline, child), [line], { childCount, tools });
+    }
+    case "plan.proposal":
+      return then(timeline, planLines(label, e.payload.plan, manner));
+    case "step.boundary": {
+      const { step_index, step_kind } = e.payload;
+      // The steps of children would be more lines than what they do.
+      return then(timeline, label === "" ? [ruleOf(`step ${step_index} · ${oneLine(step_kind)}`)] : []);
+    }
+    case "run.lifecycle":
+      return moved(timeline, voice, e, then, manner);
+    case "turn.submitted":
+      return then(
+        timeline,
+        label === "" ? blockOf("", askedWords(e.payload), { mark: "> ", style: "bold" }) : [],
+      );
+    case "message.settled":
+      // What was streamed is there already.
+      return then(timeline, voice.said ? [] : blockOf(label, harmless(e.payload.text), {}), { said: false });
+    case "message.interim":
+      return then(timeline, blockOf(label, harmless(e.payload.text), { style: "dim" }));
+    case "title":
+      return {
+        timeline: label === "" ? { ...timeline, title: oneLine(e.payload.title) } : timeline,
+        lines: [],
+      };
+    case "suggestions":
+      return then(
+        timeline,
+        e.payload.suggestions.map((text) => cutLine(label, { text: `→ ${oneLine(text)}`, style: "dim" })),
+      );
+    case "approval.requested": {
+      const { approval_id, call_id } = e.payload;
+      const call = call_id == null ? undefined : voice.tools.get(call_id);
+      const tool = oneLine(String(e.payload.tool ?? call?.tool ?? "a tool"));
+      const about = `${tool} ${inputWords(e.payload.input ?? call?.input, approvalCharsMax)}`.trim();
+      const effect = typeof e.payload.effect === "string" ? ` (${oneLine(e.payload.effect)})` : "";
+      const asks = [
+        ...timeline.asks,
+        { kind: "approval", run_id: voice.run_id, label, id: approval_id, about },
+      ] as const;
+      return then({ ...timeline, asks }, [
+        // Nobody should allow what they were shown only the beginning of.
+        {
+          ...cutLine(
+            label,
+            { text: "? may it run ", style: "yellow" },
+            { text: about, style: "bold" },
+            { text: effect },
+          ),
+          fit: "wrap",
+          hang: 2,
+        },
+        ...hint(manner, label, `runwire approve ${voice.run_id} ${approval_id}`),
+      ]);
+    }
+    case "clarify.requested": {
+      const { clarify_id, question } = e.payload;
+      const given = Array.isArray(e.payload.choices) ? e.payload.choices : [];
+      const choices = given.filter((choice) => typeof choice === "string");
+      const about = oneLine(question);
+      const asks = [
+        ...timeline.asks,
+        { kind: "question", run_id: voice.run_id, label, id: clarify_id, about, choices },
+      ] as const;
+      return then({ ...timeline, asks }, [
+        ...blockOf(label, harmless(question), { mark: "? ", style: "yellow" }),
+        ...choices.map((choice, i) => cutLine(label, { text: `  ${i + 1}. ${oneLine(choice)}` })),
+        ...hint(manner, label, `runwire answer ${voice.run_id} ${clarify_id} TEXT`),
+      ]);
+    }
+    case "approval.resolved": {
+      const ask = timeline.asks.find(({ id }) => id === e.payload.approval_id);
+      const about = ask?.kind === "approval" ? ask.about : "";
+      return then(without(timeline, e.payload.approval_id), [verdictLine(label, about, e.payload)]);
+    }
+    case "clarify.resolved": {
+      const { answer, outcome } = e.payload;
+      const isLate = outcome === "expired" || outcome === "closed";
+      const text = isLate ? "✗ unanswered" : `✓ answered: ${inputWords(answer)}`;
+      return then(without(timeline, e.payload.clarify_id), [
+        cutLine(label, { text, style: isLate ? "yellow" : "green" }),
+      ]);
+    }
+    case "steer.accepted":
+      return then(timeline, blockOf(label, harmless(e.payload.text), { mark: "» ", style: "cyan" }));
+    case "steer.delivered":
+      return then(timeline, [cutLine(label, { text: `» heard: ${oneLine(e.payload.text)}`, style: "dim" })]);
+    case "steer.leftover":
+      return then(timeline, [
+        cutLine(label, { text: `» came too late: ${oneLine(e.payload.text)}`, style: "yellow" }),
+      ]);
+    case "control.requested": {
+      const { action, instruction } = e.payload;
+      if (action !== "redirect" || typeof instruction !== "string") return { timeline, lines: [] };
+      return then(timeline, blockOf(label, harmless(instruction), { mark: "↪ ", style: "cyan" }));
+    }
+    case "usage":
+      return { timeline: { ...timeline, usage: summed(timeline.usage, e.payload) }, lines: [] };
+    default:
+      return { timeline, lines: [] };
+  }
+}
+
+type Then = (next: Timeline, lines: readonly Line[], change?: Partial<Voice>) => Rendered;
+
+function moved(
+  timeline: Timeline,
+  voice: Voice,
+  e: Event<"run.lifecycle">,
+  then: Then,
+  manner: Manner,
+): Rendered {
+  const { state, reason } = e.payload;
+  const { label, run_id } = voice;
+  const nowMs = Date.parse(e.ts);
+  const beganMs = timeline.beganMs ?? nowMs;
+  const isEnd = isFinal(state);
+  const change: Partial<Voice> = { state, ...(isEnd ? { tools: new Map() } : {}) };
+  // Whatever this run had asked of a person about its plan is answered by any change of its state.
+  const asks = timeline.asks.filter((ask) => ask.run_id !== run_id || (ask.kind !== "plan" && !isEnd));
+  const next: Timeline = { ...timeline, asks, beganMs };
+  if (label !== "") {
+    // A call that waits for the child tells its end.
+    const isTold = voice.state === null || (state === "done" && voice.call_id !== null);
+    return then(next, isTold ? [] : [stateLine(label, state, reason)], change);
+  }
+  if (isEnd) {
+    const end = state as NonNullable<Timeline["end"]>;
+    return then({ ...next, end }, endLine(next, state, reason, nowMs - beganMs), change);
+  }
+  if (voice.state === null) {
+    return then(
+      next,
+      [cutLine("", { text: `● ${state} `, style: "cyan" }, { text: oneLine(run_id), style: "dim" })],
+      change,
+    );
+  }
+  if (state !== "awaiting_approval") return then(next, [stateLine(label, state, reason)], change);
+  const plan: Timeline = {
+    ...next,
+    asks: [...asks, { kind: "plan", run_id, label, id: `plan of ${run_id}` }],
+  };
+  return then(
+    plan,
+    [stateLine(label, state, reason), ...hint(manner, label, `runwire approve ${run_id}`)],
+    change,
+  );
+}
+
+const approvalCharsMax = 2000;
+const noTool: Tool = { tool: "a tool", input: undefined, sinceMs: null, streamed: "", child: null };
+/** What is kept of a tool's own words while it runs. */
+const streamedCharsMax = 64 * 1024;
+
+function streamed(voice: Voice, call_id: unknown, text: string): Said {
+  if (typeof call_id !== "string") return { voice, lines: [] };
+  const before = voice.tools.get(call_id)?.streamed ?? "";
+  const tools = withTool(voice, call_id, { streamed: (before + text).slice(-streamedCharsMax) });
+  return { voice: { ...voice, tools }, lines: [] };
+}
+
+function withTool(voice: Voice, call_id: string, change: Partial<Tool>): ReadonlyMap<string, Tool> {
+  return new Map(voice.tools).set(call_id, { ...(voice.tools.get(call_id) ?? noTool), ...change });
+}
+
+function withVoice(timeline: Timeline, voice: Voice): Timeline {
+  return { ...timeline, voices: new Map(timeline.voices).set(voice.run_id, voice) };
+}
+
+function without(timeline: Timeline, id: string): Timeline {
+  return { ...timeline, asks: timeline.asks.filter((ask) => ask.id !== id) };
+}
+
+function hint(manner: Manner, label: string, command: string): readonly Line[] {
+  return manner.prompts ? [] : [cutLine(label, { text: `  answer with: ${oneLine(command)}`, style: "dim" })];
+}
+
+const allowed: { readonly [decision: string]: string } = {
+  once: "this once",
+  session: "for the session",
+  always: "always",
+};
+
+/** Several may wait at once, so it says again what it is about. */
+function verdictLine(label: string, about: string, { decision, outcome, reason }: Facts): Line {
+  const told: Span = { text: `  ${about}` };
+  const why: Span = {
+    text: typeof reason === "string" && reason !== "" ? `  ${oneLine(reason)}` : "",
+    style: "dim",
+  };
+  if (outcome === "expired" || outcome === "closed") {
+    return cutLine(label, { text: "✗ unanswered", style: "yellow" }, told);
+  }
+  if (decision === "deny") return cutLine(label, { text: "✗ denied", style: "red" }, told, why);
+  const words = allowed[String(decision)] ?? oneLine(String(decision));
+  return cutLine(label, { text: `✓ allowed ${words}`, style: "green" }, told, why);
+}
+
+/** What a person asked, from the last message that is theirs. */
+function askedWords({ messages }: Facts): string {
+  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
+  const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
+  const { content } = last ?? {};
+  if (content === undefined) return "";
+  return harmless(typeof content === "string" ? content : JSON.stringify(content));
+}
+
+function summed(
+  usage: { readonly [member: string]: number },
+  more: Facts,
+): { readonly [member: string]: number } {
+  const numbers = Object.entries(more).filter(
+    (entry): entry is [string, number] => typeof entry[1] === "number",
+  );
+  return { ...usage, ...Object.fromEntries(numbers.map(([name, n]) => [name, (usage[name] ?? 0) + n])) };
+}

@@ -1,0 +1,87 @@
+// What a run says and thinks, as it streams. Thinking is folded to one line when it is over; text becomes lines as
+// they get complete.
+
+import { growing, harmless, oneLine } from "./harmless.js";
+import { fittingHang, type Line, roomOf, wrapText } from "./line.js";
+import { blockOf, cutLine, gutterOf, hangOf, type Said, textLine } from "./lines.js";
+import type { Manner, Voice } from "./timeline.js";
+import { durationWords } from "./words.js";
+
+/** A line that is longer is put out in pieces. */
+const lineCharsMax = 16 * 1024;
+const thinkingCharsMax = 256 * 1024;
+
+export function think(voice: Voice, text: string, nowMs: number, manner: Manner): Said {
+  const { voice: quiet, lines } = voice.text === null ? { voice, lines: [] } : flush(voice, nowMs, manner);
+  const { text: before, sinceMs } = quiet.thinking ?? { text: "", sinceMs: nowMs };
+  const kept = (before + text).slice(0, thinkingCharsMax);
+  return { voice: { ...quiet, thinking: { text: kept, sinceMs } }, lines };
+}
+
+export function say(voice: Voice, text: string, nowMs: number, manner: Manner): Said {
+  if (text === "") return { voice, lines: [] };
+  const { voice: awake, lines: thought } = unthink(voice, nowMs, manner);
+  const all = (awake.text ?? "") + text;
+  const [last = "", ...complete] = all.split("\n").toReversed();
+  const lines: Line[] = [...thought];
+  let { indent } = awake;
+  for (const line of complete.toReversed()) {
+    lines.push(...textLines(awake.label, line, indent));
+    indent = 0;
+  }
+  const cut = cutRows({ ...awake, text: last, indent, said: true }, manner);
+  return { voice: cut.voice, lines: [...lines, ...cut.lines] };
+}
+
+/** Ends what it is saying or thinking. */
+export function flush(voice: Voice, nowMs: number, manner: Manner): Said {
+  const { voice: awake, lines } = unthink(voice, nowMs, manner);
+  const { text, indent, label } = awake;
+  if (text === null) return { voice: awake, lines };
+  const rest = text === "" ? [] : textLines(label, text, indent);
+  return { voice: { ...awake, text: null, indent: 0 }, lines: [...lines, ...rest] };
+}
+
+function unthink(voice: Voice, nowMs: number, { full }: Manner): Said {
+  const { thinking, label } = voice;
+  if (thinking === null) return { voice, lines: [] };
+  const head = `∴ thought for ${durationWords(nowMs - thinking.sinceMs)}`;
+  const rest = { ...voice, thinking: null };
+  if (full) {
+    const whole = blockOf(label, harmless(thinking.text), { mark: "  ", style: "dim" });
+    return { voice: rest, lines: [cutLine(label, { text: head, style: "dim" }), ...whole] };
+  }
+  const gist = oneLine(thinking.text.slice(0, 400));
+  return { voice: rest, lines: [cutLine(label, { text: `${head}  ${gist}`, style: "dim" })] };
+}
+
+/** Rows that nothing can change any more, so that what streams stays one row at the bottom. */
+function cutRows(voice: Voice, { columns, live }: Manner): Said {
+  const { label, text, indent } = voice;
+  if (text === null) return { voice, lines: [] };
+  // Children speak at the same time: their lines stay whole, or nobody could read them.
+  const isLong = text.length > lineCharsMax;
+  if (columns === null || !live || (label !== "" && !isLong)) {
+    return isLong
+      ? { voice: { ...voice, text: "" }, lines: textLines(label, text, indent) }
+      : { voice, lines: [] };
+  }
+  const room = roomOf({ gutter: gutterOf(label) }, columns);
+  const { safe, open } = growing(text);
+  const lines: Line[] = [];
+  let [rest, at] = [safe, indent];
+  for (;;) {
+    const [row = "", next] = wrapText(rest, room - at);
+    if (next === undefined) return { voice: { ...voice, text: rest + open, indent: at }, lines };
+    lines.push(textLine(label, row, at));
+    at = at === 0 ? fittingHang(hangOf(rest), room) : at;
+    rest = rest.slice(row.length);
+  }
+}
+
+/** Carriage returns and the like may make several lines of one. */
+function textLines(label: string, text: string, indent: number): readonly Line[] {
+  return harmless(text.replace(/\r$/, ""))
+    .split("\n")
+    .map((line) => textLine(label, line, indent));
+}

@@ -1,0 +1,98 @@
+// What a watcher remembers of a run: for each run of the tree what it is in the middle of, what waits for a person,
+// and what the end will add up to. Whatever is finished has become a line and is forgotten.
+
+import type { RunState, Usage } from "@runwire/protocol";
+
+export interface Timeline {
+  readonly run_id: string;
+  /** The run and its descendants, in the order they appeared. */
+  readonly voices: ReadonlyMap<string, Voice>;
+  readonly asks: readonly Ask[];
+  readonly usage: Usage;
+  readonly title: string | null;
+  readonly beganMs: number | null;
+  /** How the run ended. */
+  readonly end: Extract<RunState, "done" | "error" | "aborted"> | null;
+}
+
+/** One run of the tree, as far as it is in the middle of something. */
+export interface Voice {
+  readonly run_id: string;
+  /** Empty for the run itself; `2` for its second child, `2.1` for the first child of that. */
+  readonly label: string;
+  readonly state: RunState | null;
+  readonly childCount: number;
+  /** The call of its parent that waits for it. */
+  readonly call_id: string | null;
+  readonly thinking: Thinking | null;
+  /** The line of text that is not complete yet. */
+  readonly text: string | null;
+  /** Where the text of a wrapped line goes on. */
+  readonly indent: number;
+  /** Whether it has said something since its last settled message. */
+  readonly said: boolean;
+  readonly tools: ReadonlyMap<string, Tool>;
+}
+
+export interface Thinking {
+  readonly text: string;
+  readonly sinceMs: number;
+}
+
+export interface Tool {
+  readonly tool: string;
+  readonly input: unknown;
+  /** Null until it was started. */
+  readonly sinceMs: number | null;
+  /** What it has said while it ran. */
+  readonly streamed: string;
+  /** The child that it waits for. */
+  readonly child: string | null;
+}
+
+/** What waits for a person. `run_id` is the run that asks, which may be a child. */
+export type Ask = { readonly run_id: string; readonly label: string; readonly id: string } & (
+  | { readonly kind: "approval"; readonly about: string }
+  | { readonly kind: "question"; readonly about: string; readonly choices: readonly string[] }
+  | { readonly kind: "plan" }
+);
+
+/** How the lines are made. */
+export interface Manner {
+  /** Null in a pipe; otherwise a line is put out as soon as its rows are full. */
+  readonly columns: number | null;
+  /** Whether what goes on is shown apart, so that only its outcome becomes a line. */
+  readonly live: boolean;
+  /** Whether asks are answered right here; if not, lines say how. */
+  readonly prompts: boolean;
+  /** Thinking, tool inputs and outputs whole. */
+  readonly full: boolean;
+  readonly children: "show" | "hide";
+}
+
+export function firstTimeline(run_id: string): Timeline {
+  return {
+    run_id,
+    voices: new Map([[run_id, firstVoice(run_id, "", null)]]),
+    asks: [],
+    usage: {},
+    title: null,
+    beganMs: null,
+    end: null,
+  };
+}
+
+export function firstVoice(run_id: string, label: string, call_id: string | null): Voice {
+  return {
+    run_id,
+    label,
+    state: null,
+    childCount: 0,
+    call_id,
+    thinking: null,
+    text: null,
+    indent: 0,
+    said: false,
+    tools: new Map(),
+  };
+}

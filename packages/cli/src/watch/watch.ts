@@ -1,0 +1,128 @@
+// A run on the terminal from its first event to its last, over any number of connections. A thin shell: what is shown
+// is `render`'s and `liveLines`' to say.
+
+import { type Endpoint, follow, gateway, type Status, sseSource } from "@runwire/client";
+import { RunwireError } from "@runwire/protocol";
+import { oneLine } from "./harmless.js";
+import { listenToKeys } from "./keyboard.js";
+import type { Line } from "./line.js";
+import { cutLine } from "./lines.js";
+import { liveLines, wheelMs } from "./live.js";
+import { press, promptLine, type Reply } from "./prompt.js";
+import { render } from "./render.js";
+import { pipeScreen, terminalScreen } from "./screen.js";
+import { type Ask, firstTimeline, type Manner, type Timeline } from "./timeline.js";
+
+export interface WatchOptions {
+  readonly full: boolean;
+  readonly children: "show" | "hide";
+  readonly signal: AbortSignal;
+  /** The person at the keyboard has seen enough. */
+  readonly interrupt: () => void;
+}
+
+/** How the run ended. Throws the signal's reason, or a RunwireError that no retry mends. */
+export async function watch(
+  endpoint: Endpoint,
+  run_id: string,
+  options: WatchOptions,
+): Promise<Timeline["end"]> {
+  const { stdin, stdout, stderr, env } = process;
+  const live = stdout.isTTY === true && env.TERM !== "dumb";
+  const prompts = live && stdin.isTTY === true;
+  const screen = live
+    ? terminalScreen(stdout, (env.NO_COLOR ?? "") === "")
+    : pipeScreen((text) => stdout.write(text));
+  const manner = (): Manner => ({
+    live,
+    prompts,
+    columns: screen.columns,
+    full: options.full,
+    children: options.children,
+  });
+
+  let timeline = firstTimeline(run_id);
+  let lines: Line[] = [];
+  let lost = false;
+  let typed = "";
+  let asked: Ask | undefined;
+  const replied = new Set<string>();
+
+  function draw(): void {
+    const ask = prompts ? timeline.asks.find(({ id }) => !replied.has(id)) : undefined;
+    if (ask?.id !== asked?.id) typed = "";
+    asked = ask;
+    const below = [
+      ...liveLines(timeline, Date.now(), manner()),
+      ...(lost ? [cutLine("", { text: "⟳ the connection was lost; trying again", style: "yellow" })] : []),
+      ...(ask === undefined ? [] : [promptLine(ask, typed)]),
+    ];
+    screen.draw(lines, below, ask !== undefined);
+    lines = [];
+  }
+
+  function onStatus({ state }: Status): void {
+    if (state === "connecting" || (state === "waiting") === lost) return;
+    lost = state === "waiting";
+    const told = lost
+      ? `runwire: the connection to ${endpoint.base} was lost; trying again\n`
+      : "runwire: connected again\n";
+    if (live) draw();
+    else stderr.write(told);
+  }
+
+  function onKey(key: string): void {
+    if (asked === undefined) return;
+    const pressed = press(asked, typed, key);
+    if ("typed" in pressed) typed = pressed.typed;
+    else reply(asked, pressed.reply);
+    draw();
+  }
+
+  function reply(ask: Ask, given: Reply): void {
+    // It is not asked twice: what the run makes of the answer comes with its events.
+    replied.add(ask.id);
+    send(endpoint, ask, given).catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      lines.push(cutLine(ask.label, { text: `! not answered: ${oneLine(why)}`, style: "red" }));
+      draw();
+    });
+  }
+
+  const stopKeys = prompts ? listenToKeys(stdin, { onKey, onInterrupt: options.interrupt }) : () => {};
+  const timer = live ? setInterval(draw, wheelMs) : undefined;
+  try {
+    const source = sseSource({
+      ...endpoint,
+      run_id,
+      backpressure: "lossless",
+      ...(options.full ? { detail: "full" } : {}),
+    });
+    for await (const item of follow(source, { signal: options.signal, onStatus })) {
+      const rendered = render(timeline, item, manner());
+      timeline = rendered.timeline;
+      lines.push(...rendered.lines);
+      // On a terminal, all that comes within a turn of the wheel is drawn at once.
+      if (!live || lines.length > 0) draw();
+    }
+    return timeline.end;
+  } finally {
+    clearInterval(timer);
+    if (lines.length > 0) draw();
+    screen.clear();
+    stopKeys();
+  }
+}
+
+async function send(endpoint: Endpoint, { run_id, id }: Ask, reply: Reply): Promise<void> {
+  const server = gateway(endpoint);
+  try {
+    if (reply.kind === "approval") await server.answerApproval(run_id, id, { decision: reply.decision });
+    if (reply.kind === "plan") await server.approvePlan(run_id, { approved: reply.approved });
+    if (reply.kind === "question") await server.answerClarification(run_id, id, reply.answer);
+  } catch (error) {
+    // Somebody else was faster: the event says so.
+    if (error instanceof RunwireError && error.code === "KAI-RUN-REQUEST-0002") return;
+    throw error;
+  }
+}

@@ -1,0 +1,28 @@
+// How much room text takes on a terminal: most characters one cell, East Asian and emoji two, marks none.
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+const plain = /^[ -~]*$/;
+const wide =
+  /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18aff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
+const noRoom = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
+
+export interface Cell {
+  readonly text: string;
+  readonly width: number;
+}
+
+/** What a person takes for one character each. */
+export function cellsOf(text: string): readonly Cell[] {
+  if (plain.test(text)) return Array.from(text, (letter) => ({ text: letter, width: 1 }));
+  return Array.from(segmenter.segment(text), ({ segment }) => ({ text: segment, width: cellWidth(segment) }));
+}
+
+export function widthOf(text: string): number {
+  if (plain.test(text)) return text.length;
+  return cellsOf(text).reduce((sum, { width }) => sum + width, 0);
+}
+
+function cellWidth(segment: string): number {
+  if (noRoom.test(segment)) return 0;
+  return wide.test(segment) ? 2 : 1;
+}

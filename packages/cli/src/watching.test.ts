@@ -1,0 +1,335 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, gateway } from "@runwire/client";
+import type { Draft } from "@runwire/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Running, runwire, start, startOnTerminal } from "./testing/command.js";
+
+const question = "compare three charting libraries";
+const folder = mkdtempSync(join(tmpdir(), "runwire-watch-"));
+const asked: Draft = {
+  type: "approval.requested",
+  payload: { approval_id: "appr_1", tool: "shell", input: "ls" },
+};
+const ended = (state: "done" | "error"): Draft => ({
+  type: "run.lifecycle",
+  payload: { state, reason: null },
+});
+
+let served: Running;
+let url: string;
+let api: Gateway;
+
+async function serve(...flags: readonly string[]): Promise<string> {
+  served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
+  const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
+  return at;
+}
+
+/** A run that the test itself writes. */
+async function external(...drafts: readonly Draft[]): Promise<string> {
+  const { run_id } = await api.createRun({ prompt: "x", producer: "external", lease_ms: 600_000 });
+  if (drafts.length > 0) await api.append(run_id, drafts);
+  return run_id;
+}
+
+beforeAll(async () => {
+  url = await serve();
+  api = gateway({ base: url });
+});
+
+afterAll(async () => {
+  served.kill("SIGTERM");
+  await served.exited;
+  rmSync(folder, { recursive: true });
+});
+
+const here = (): NodeJS.ProcessEnv => ({ RUNWIRE_URL: url });
+const watching = (...args: readonly string[]): Running => start(args, here());
+const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, here());
+
+/** What happened, whoever was faster: without times and ids, and thoughts that a crash may have begun anew. */
+function storyOf(out: string): readonly string[] {
+  return out
+    .split("\n")
+    .filter((line) => !line.includes("∴ thought"))
+    .map((line) => line.replace(/run_\w+/g, "run").replace(/\d+\.\d s/g, "some time"))
+    .filter((line) => !/^ {2}[\d,]+ tokens in/.test(line))
+    .sort();
+}
+
+describe("runwire run", () => {
+  it("shows a run from what was asked to what it cost, and ends as the run does", async () => {
+    const { code, out, err } = await command("run", question);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const lines = out.split("\n");
+    expect(lines[1]).toBe(`> ${question}`);
+    for (const line of [
+      "  ☐ Look into uPlot  demo.search",
+      "  2 │ Looking up ECharts.",
+      "I would try the first one first.",
+    ]) {
+      expect(lines).toContain(line);
+    }
+    expect(out).toMatch(
+      /✓ done in \d+\.\d s {2}Compare three charting libraries\n {2}\d+ tokens in, .* with 3 children\n$/,
+    );
+    expect(out).not.toContain("\u001b");
+  });
+
+  it("tells the same story where the server was killed in the middle and started again", async () => {
+    const undisturbed = await command("run", question);
+    const run = watching("run", question);
+    await run.until(/· demo\.search/);
+    served.kill("SIGKILL");
+    await served.exited;
+    await serve("--port", new URL(url).port);
+    const { code, out, err } = await run.exited;
+    expect(code).toBe(0);
+    expect(err).toMatch(/^runwire: the connection to .* was lost; trying again\nrunwire: connected again\n$/);
+    expect(storyOf(out)).toEqual(storyOf(undisturbed.out));
+  });
+
+  it("says what to do where no server answers", async () => {
+    const { code, out, err } = await runwire(["run", "x", "--url", "http://127.0.0.1:9"]);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toBe(
+      "runwire: no server answers at http://127.0.0.1:9; start one with `runwire serve`, or name another with --url or RUNWIRE_URL\n",
+    );
+  });
+
+  it("gives the id alone where it is detached, and the run goes on by itself", async () => {
+    const { code, out, err } = await command("run", question, "--plan", "required", "--detach");
+    expect({ code, out, err }).toEqual({ code: 0, out: expect.stringMatching(/^run_\w+\n$/), err: "" });
+    const run_id = out.trim();
+    expect((await command("approve", run_id)).out).toBe(`the plan is approved; ${run_id} is running\n`);
+    expect(await command("tail", run_id)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("plan approved"),
+    });
+  });
+
+  it("is left by Ctrl-C, which ends the watching and not the run", async () => {
+    const run_id = await external();
+    const tail = watching("tail", run_id, "--url", url);
+    await tail.until(/● running/);
+    tail.kill("SIGINT");
+    const { code, err } = await tail.exited;
+    expect(code).toBe(130);
+    expect(err).toContain("the run goes on");
+    expect(err).toContain(`runwire abort ${run_id} --url ${url}`);
+    expect((await api.getRun(run_id)).state).toBe("running");
+  });
+});
+
+describe("runwire tail", () => {
+  it.each([
+    ["done", 0],
+    ["error", 1],
+  ] as const)("of a run that ended as %s ends with code %i", async (state, code) => {
+    expect(await command("tail", await external(ended(state)))).toMatchObject({ code, err: "" });
+  });
+
+  it("of a run that was aborted ends with code 2, and says why", async () => {
+    const run_id = await external();
+    const tail = watching("tail", run_id);
+    await tail.until(/● running/);
+    expect((await command("abort", run_id, "--reason", "found it")).out).toBe(`${run_id} is aborted\n`);
+    expect(await tail.exited).toMatchObject({
+      code: 2,
+      out: expect.stringMatching(/■ aborted: found it in/),
+    });
+  });
+
+  it.each(["koder", "runwire"])("prints the wire of %s, as the replay has it", async (dialect) => {
+    const run_id = await external(
+      { type: "text.delta", payload: { text: "Hi" } },
+      { type: "usage", payload: { n: 1 } },
+      ended("done"),
+    );
+    for (const detail of [[], ["--full"]]) {
+      const { code, out } = await command("tail", run_id, "--json", "--dialect", dialect, ...detail);
+      const query = `dialect=${dialect}${detail.length > 0 ? "&detail=full" : ""}`;
+      const replay = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?${query}`);
+      expect({ code, out }).toEqual({ code: 0, out: await replay.text() });
+    }
+  });
+
+  it.each([
+    [["tail", "run_nobody"], "run not found"],
+    [["tail", "run_nobody", "--dialect", "koder"], "--json"],
+    [["tail", "x", "--url", "ftp://here"], "--url"],
+    [["tail", "x", "--key", "a\nb"], "--key"],
+    [["runs", "--limit", "0"], "--limit"],
+    [["approve", "x", "--input", "{"], "--input"],
+    [["approve", "x", "--input", "1"], "--input"],
+    [["pause", "run_nobody"], "runwire runs"],
+  ])("and the others say in one line what is wrong with %j", async (args, named) => {
+    const { code, out, err } = await command(...args);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err.trim().split("\n")).toHaveLength(1);
+    expect(err).toContain(named);
+  });
+});
+
+describe("from another terminal", () => {
+  it("runs are listed, by state and session", async () => {
+    const { run_id, session_id } = await api.createRun({ prompt: "x", producer: "external", agent: "mine" });
+    const { out } = await command("runs", "--session", session_id, "--state", "running");
+    expect(out).toMatch(new RegExp(`^ID\tSTATE\tAGE\tTITLE\tAGENT\n${run_id}\trunning\t\\d+s\t\tmine\n$`));
+    const json = await command("runs", "--session", session_id, "--json");
+    expect(JSON.parse(json.out)).toMatchObject({ run_id, state: "running" });
+    expect(await command("runs", "--session", session_id, "--state", "done")).toMatchObject({
+      code: 0,
+      out: "",
+    });
+  });
+
+  it("a run is paused, resumed, steered and redirected", async () => {
+    const run_id = await external();
+    expect((await command("pause", run_id)).out).toBe(`${run_id} is paused\n`);
+    expect((await command("resume", run_id)).out).toBe(`${run_id} is running\n`);
+    expect((await command("steer", run_id, "be brief")).out).toBe(`${run_id} is running\n`);
+    expect((await command("redirect", run_id, "stop")).out).toBe(`${run_id} is redirecting\n`);
+    const { events } = await api.events(run_id);
+    expect(events.map(({ payload }) => payload)).toContainEqual(
+      expect.objectContaining({ text: "be brief" }),
+    );
+    expect(events.map(({ payload }) => payload)).toContainEqual(
+      expect.objectContaining({ instruction: "stop" }),
+    );
+  });
+
+  it("a tool call is approved, of a child too, with other input or a reason", async () => {
+    const run_id = await external(asked);
+    const child = await api.spawnChild(run_id, { prompt: "help" });
+    await api.append(child.run_id, [
+      { ...asked, payload: { ...asked.payload, approval_id: "appr_2" } } as Draft,
+    ]);
+    const many = await command("approve", run_id);
+    expect(many).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("name one: appr_1 (shell ls), appr_2 (shell ls)"),
+    });
+    const first = await command(
+      "approve",
+      run_id,
+      "appr_2",
+      "--decision",
+      "session",
+      "--input",
+      '{"path":"/"}',
+    );
+    expect(first.out).toBe("shell ls: allowed (session)\n");
+    const second = await command("approve", run_id, "--decision", "deny", "--reason", "no");
+    expect(second.out).toBe("shell ls: denied\n");
+    const { transcript } = await api.snapshot(run_id);
+    expect(transcript.approvals.appr_1?.answer).toMatchObject({ decision: "deny", reason: "no" });
+    const answer = transcript.children[child.run_id]?.transcript.approvals.appr_2?.answer;
+    expect(answer).toMatchObject({ decision: "session", input: { path: "/" } });
+    expect((await command("approve", run_id)).err).toContain("nothing waits for approval");
+    expect((await command("approve", run_id, "appr_1")).err).toContain("KAI-RUN-REQUEST-0002");
+  });
+
+  it("a question is answered", async () => {
+    const run_id = await external({
+      type: "clarify.requested",
+      payload: { clarify_id: "clar_1", question: "Which?" },
+    });
+    expect((await command("answer", run_id, "clar_1", "both")).out).toBe("clar_1 is answered\n");
+    expect((await api.snapshot(run_id)).transcript.clarifications.clar_1?.answer).toMatchObject({
+      answer: "both",
+    });
+  });
+});
+
+describe("on a terminal", () => {
+  it("requests are answered at the prompt, and what was typed for one is not taken for another", async () => {
+    const run_id = await external();
+    const tail = startOnTerminal(["tail", run_id], here());
+    const choices = ["small", "any"];
+    const which = (clarify_id: string): Draft => ({
+      type: "clarify.requested",
+      payload: { clarify_id, question: "Size?", choices },
+    });
+    await api.append(run_id, [which("clar_1")]);
+    await tail.until(/1–2, or your own words ›/);
+    tail.type("dd");
+    await tail.until(/› \S*dd/);
+    await api.answerClarification(run_id, "clar_1", "small");
+    await tail.until(/✓ answered: small/);
+    await api.append(run_id, [asked]);
+    await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
+    tail.type("s");
+    await tail.until(/✓ allowed for the session/);
+    await api.append(run_id, [which("clar_2")]);
+    await tail.until(/1–2, or your own words ›/);
+    tail.type("12\u007f\u007f2\r");
+    await tail.until(/✓ answered: any/);
+    await api.append(run_id, [ended("done")]);
+    const { code, out } = await tail.exited;
+    expect(code).toBe(0);
+    expect(out).toContain("\u001b[32m✓ done\u001b[0m");
+    expect((await api.snapshot(run_id)).transcript).toMatchObject({
+      approvals: { appr_1: { answer: { decision: "session" } } },
+      clarifications: { clar_2: { answer: { answer: "any" } } },
+    });
+  });
+
+  it("a plan is approved with a key, and Ctrl-C leaves the run to itself", async () => {
+    const run = startOnTerminal(["run", question, "--plan", "required"], here());
+    const [, run_id = ""] = await run.until(/(run_\w{26})/);
+    await run.until(/\(y\)es \(n\)o/);
+    run.type("y");
+    await run.until(/plan approved/);
+    run.type("\u0003");
+    const { code, out } = await run.exited;
+    expect(code).toBe(130);
+    expect(out).toContain(`runwire tail ${run_id}`);
+    // The cursor is back.
+    expect(out.lastIndexOf("\u001b[?25h")).toBeGreaterThan(out.lastIndexOf("\u001b[?25l"));
+    expect((await command("tail", run_id)).code).toBe(0);
+  });
+
+  it.each([
+    [{ NO_COLOR: "1" }, "\u001b[3"],
+    [{ TERM: "dumb" }, "\u001b"],
+  ])("%j is respected", async (env, unwanted) => {
+    const run_id = await external(
+      { type: "text.delta", payload: { text: "Hi \u001b[31mred" } },
+      ended("done"),
+    );
+    const { code, out } = await startOnTerminal(["tail", run_id], { ...here(), ...env }).exited;
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining("Hi red") });
+    expect(out).not.toContain(unwanted);
+  });
+});
+
+describe("with keys", () => {
+  it("a command comes in with the one in RUNWIRE_TOKEN, and without is told how to get one", async () => {
+    const data = join(folder, "keyed");
+    const made = await runwire([
+      "keys",
+      "create",
+      "--tenant",
+      "acme",
+      "--scopes",
+      "read,write,control",
+      "--data",
+      data,
+    ]);
+    const keyed = start(["serve", "--port", "0", "--data", data, "--auth", "keys"]);
+    const [, at = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const RUNWIRE_TOKEN = made.out.trim();
+    const run = await runwire(["run", question, "--url", at], { RUNWIRE_TOKEN });
+    expect(run).toMatchObject({ code: 0, err: "" });
+    const refused = await runwire(["runs", "--url", at]);
+    expect(refused).toMatchObject({ code: 1, out: "", err: expect.stringContaining("set RUNWIRE_TOKEN") });
+    const wrong = await runwire(["runs", "--url", at, "--key", `${RUNWIRE_TOKEN}x`]);
+    expect(wrong.code).toBe(1);
+    expect(wrong.err).not.toContain(RUNWIRE_TOKEN);
+    keyed.kill("SIGTERM");
+    await keyed.exited;
+  });
+});
