@@ -1,6 +1,6 @@
 // The bodies of the gateway's plain requests and answers. Answers may gain members; those named here stay.
 
-import type { Event, Facts, RunState, Step, Transcript, Usage } from "@runwire/protocol";
+import type { Event, Facts, InboxItem, RunState, Step, Transcript, Usage } from "@runwire/protocol";
 
 export interface NewRun {
   readonly prompt?: string;
@@ -57,6 +57,14 @@ export interface RunPage {
   readonly runs: readonly RunRecord[];
   /** The cursor of the next page, or null after the last. */
   readonly next: string | null;
+}
+
+/** What waits for a person, oldest first; `foldInbox` keeps it from the stream after `pos`. */
+export interface Inbox {
+  readonly pos: number;
+  readonly items: readonly InboxItem[];
+  /** With those beyond the limit. */
+  readonly total: number;
 }
 
 export interface EventsPage {

@@ -6,6 +6,7 @@ import type {
   Appended,
   CreatedRun,
   EventsPage,
+  Inbox,
   NewChild,
   NewRun,
   Ordered,
@@ -47,6 +48,9 @@ export function gateway(endpoint: Endpoint) {
     getRun: (run_id: string) => get<RunRecord>(runPath(run_id)),
     /** Erases the whole tree, for good. */
     eraseRun: (run_id: string) => request<void>({ method: "DELETE", path: runPath(run_id) }),
+
+    /** What waits for a person, across runs. */
+    inbox: (limit?: number) => get<Inbox>(`/v1/agent/inbox${queryOf({ limit })}`),
 
     /** A page of stored events; `after` is a number of the dialect asked for. */
     events: (run_id: string, page: EventsQuery = {}) =>

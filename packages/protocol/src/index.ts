@@ -7,6 +7,7 @@ export * from "./events.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
 export * from "./ids.js";
+export * from "./inbox.js";
 export * from "./limits.js";
 export * from "./parse.js";
 export { reduce } from "./reduce.js";

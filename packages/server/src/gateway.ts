@@ -28,6 +28,7 @@ import { appendRoutes } from "./routes/append.js";
 import { blobRoutes } from "./routes/blobs.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
+import { inboxRoutes } from "./routes/inbox.js";
 import { operationRoutes } from "./routes/operations.js";
 import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
@@ -113,6 +114,7 @@ export async function startGateway(
   // The run list's stream is matched before a run of that name.
   const routes: readonly Route[] = [
     ...streamRoutes(rooms, webSockets(rooms)),
+    ...inboxRoutes(rooms),
     ...runRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),

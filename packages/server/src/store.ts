@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { RunState, StoredEvent, View } from "@runwire/protocol";
+import type { InboxItem, RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
 import type { BlobRef } from "./log/record.js";
@@ -35,6 +35,8 @@ export interface Store {
   listRuns(tenant: string, query: RunQuery): Promise<RunPage>;
   /** Runs that have not ended, of all tenants. */
   liveRuns(): Promise<readonly RunRecord[]>;
+  /** What waits for a person, oldest first, and the position of the inbox's feed at that moment. */
+  inbox(tenant: string, limit: number): Promise<Inbox>;
   /** Every run of a tree, root first. */
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
@@ -152,6 +154,13 @@ export interface Grants {
   /** Stores the first use; later ones change nothing. */
   use(hash: string, atMs: number): Promise<void>;
   drop(hash: string): Promise<void>;
+}
+
+export interface Inbox {
+  readonly pos: number;
+  readonly items: readonly InboxItem[];
+  /** With those beyond the limit. */
+  readonly total: number;
 }
 
 export interface RunQuery {

@@ -82,6 +82,8 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_runs_id_replay_jsonl: onRun,
   get_agent_stream: { query: ({ ended }) => `runs=${ended}` },
   get_agent_runs_stream: {},
+  get_agent_inbox: { query: () => "limit=10" },
+  get_agent_inbox_stream: {},
   post_agent_runs: { body: { prompt: "go", producer: "external" } },
   get_agent_runs: { query: () => "limit=2&state=running" },
   get_agent_runs_id: onRun,
@@ -127,6 +129,7 @@ const samples: { readonly [operationId: string]: Sample } = {
 
 /** An open server has nothing to sign in with, and says so. */
 const refused = new Set(["post_session"]);
+const endless = new Set(["get_agent_runs_stream", "get_agent_inbox_stream"]);
 
 async function ask(
   method: string,
@@ -138,9 +141,8 @@ async function ask(
   const params = at?.(of) ?? {};
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? "");
   const asked = query === undefined ? filled : `${filled}?${query(of)}`;
-  const signal = operation["x-runwire-streams"] === true && operation.operationId === "get_agent_runs_stream";
-  if (!signal) return call(url, method.toUpperCase(), asked, body);
-  // The run list never ends: its head and first bytes are enough.
+  if (!endless.has(operation.operationId)) return call(url, method.toUpperCase(), asked, body);
+  // A feed never ends: its head and first bytes are enough.
   const stopping = new AbortController();
   const response = await fetch(url + asked, { signal: stopping.signal });
   const { status, headers } = response;

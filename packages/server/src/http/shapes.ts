@@ -48,6 +48,18 @@ export const runSummary = members({
   replay_uri: z.string(),
 }).meta({ id: "Run" });
 
+export const inboxItem = members({
+  item_id: z.string(),
+  kind: z.enum(["approval", "clarify", "plan"]),
+  run_id: id,
+  root_id: id,
+  session_id: z.string().nullable(),
+  request_id: z.string().nullable(),
+  asked_at: time,
+  expires_at: z.string().nullable(),
+  title: z.string().nullable(),
+}).meta({ id: "InboxItem" });
+
 export const event = members({
   id,
   ts: time,

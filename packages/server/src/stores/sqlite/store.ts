@@ -5,7 +5,9 @@ import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
+import { feedLog } from "../../log/feeds.js";
 import { type Head, isEnded } from "../../log/head.js";
+import { waitingIn } from "../../log/inbox.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
@@ -166,6 +168,18 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       [...heads.values()]
         .filter((head) => !isFeedLog(head.run.run_id) && !isEnded(head))
         .map(({ run }) => run),
+
+    async inbox(tenant, limit) {
+      // All of it in one turn of the loop: the items are those of the position.
+      const all = [...watched.waiting(tenant)].flatMap(({ run_id }) => {
+        const head = heads.get(tenant, run_id);
+        return head === undefined ? [] : waitingIn(head, heads.get(tenant, head.run.root_id)?.title ?? null);
+      });
+      all.sort((a, b) => (a.since < b.since ? -1 : 1));
+      const items = all.slice(0, limit).map(({ item }) => item);
+      const pos = heads.get(tenant, feedLog(tenant, "inbox"))?.views.default.pos ?? 0;
+      return { pos, items, total: all.length };
+    },
 
     async tree(key) {
       const head = headFor(key);
