@@ -24,6 +24,26 @@ export interface CreatedRun extends Facts {
   readonly stream_url: string;
 }
 
+export interface NewFork {
+  /** A number of the dialect `runwire`: a `pos` of the default view. The whole run where nothing is said. */
+  readonly at?: number;
+  /** Or the step that has this checkpoint. */
+  readonly checkpoint_id?: string;
+  readonly prompt?: string;
+}
+
+export interface ForkedFrom extends Facts {
+  readonly run_id: string;
+  readonly pos: number;
+  readonly seq: number;
+  readonly checkpoint_id?: string;
+}
+
+export interface ForkedRun extends CreatedRun {
+  readonly forked_from: ForkedFrom;
+  readonly workspace: "restored" | "fresh";
+}
+
 export interface RunRecord extends Facts {
   readonly run_id: string;
   readonly session_id: string;
@@ -34,6 +54,7 @@ export interface RunRecord extends Facts {
   readonly created_at: string;
   readonly ended_at: string | null;
   readonly parent_id: string | null;
+  readonly forked_from: ForkedFrom | null;
   readonly usage: Usage;
   readonly stream_url: string;
   readonly replay_uri: string;

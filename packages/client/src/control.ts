@@ -6,8 +6,10 @@ import type {
   Appended,
   CreatedRun,
   EventsPage,
+  ForkedRun,
   Inbox,
   NewChild,
+  NewFork,
   NewRun,
   Ordered,
   ProducerPosition,
@@ -39,11 +41,10 @@ export function gateway(endpoint: Endpoint) {
 
   return {
     createRun: (run: NewRun, idempotencyKey?: string) =>
-      post<CreatedRun>(
-        "/v1/agent/runs",
-        run,
-        idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey },
-      ),
+      post<CreatedRun>("/v1/agent/runs", run, keyed(idempotencyKey)),
+    /** Another run that begins with this one's conversation; this one stays as it is. */
+    fork: (run_id: string, from: NewFork = {}, idempotencyKey?: string) =>
+      post<ForkedRun>(runPath(run_id, "/fork?dialect=runwire"), from, keyed(idempotencyKey)),
     listRuns: (query: RunQuery = {}) => get<RunPage>(`/v1/agent/runs${queryOf({ ...query })}`),
     getRun: (run_id: string) => get<RunRecord>(runPath(run_id)),
     /** Erases the whole tree, for good. */
@@ -82,6 +83,10 @@ export function gateway(endpoint: Endpoint) {
     /** For wires that cannot send headers; see `webSocketSource`. */
     streamTicket: (resource: TicketFor) => post<Ticket>("/v1/stream-tickets", resource),
   };
+}
+
+function keyed(idempotencyKey: string | undefined): HeaderFields {
+  return idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
 }
 
 export interface EventsQuery {

@@ -1,3 +1,4 @@
+export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";

@@ -28,6 +28,7 @@ import { appendRoutes } from "./routes/append.js";
 import { blobRoutes } from "./routes/blobs.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
+import { forkRoutes } from "./routes/fork.js";
 import { inboxRoutes } from "./routes/inbox.js";
 import { operationRoutes } from "./routes/operations.js";
 import { retentionRoutes } from "./routes/retention.js";
@@ -116,6 +117,7 @@ export async function startGateway(
     ...streamRoutes(rooms, webSockets(rooms)),
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
+    ...forkRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
     ...blobRoutes(rooms),

@@ -93,6 +93,7 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_runs_id_steps: onRun,
   get_agent_runs_id_children: onRun,
   post_agent_runs_id_children: { ...onRun, body: { prompt: "help" } },
+  post_agent_runs_id_fork: { ...onEnded, query: () => "dialect=runwire", body: { at: 2, prompt: "again" } },
   post_agent_runs_id_events: { ...onRun, body: [{ type: "text.delta", payload: { text: "hi" } }] },
   post_agent_runs_id_heartbeat: { ...onRun, body: {} },
   get_agent_runs_id_producers_producer: { at: ({ other = "" }) => ({ id: other, producer: "p" }) },

@@ -28,6 +28,8 @@ export const created = members({
   stream_url: z.string(),
 });
 
+export const forkedFrom = members({ run_id: id, pos: z.number(), seq: z.number() });
+
 export const runSummary = members({
   run_id: id,
   session_id: z.string().nullable(),
@@ -41,6 +43,7 @@ export const runSummary = members({
   root_id: id,
   planning_gate: z.enum(["off", "preview", "required"]),
   plan_id: z.string().nullable(),
+  forked_from: forkedFrom.nullable(),
   counts: z.record(z.string(), z.number()),
   usage: z.record(z.string(), z.number()),
   metadata: facts,

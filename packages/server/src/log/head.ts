@@ -54,6 +54,14 @@ export interface Idempotency {
   readonly digest: string;
 }
 
+/** The run, and the point of its default view, whose conversation another run began with. */
+export interface ForkedFrom {
+  readonly run_id: string;
+  readonly pos: number;
+  readonly seq: number;
+  readonly checkpoint_id?: string;
+}
+
 /** What a run was created with. */
 export interface RunRecord {
   readonly tenant: string;
@@ -70,6 +78,7 @@ export interface RunRecord {
   readonly lease_ms: number;
   readonly metadata: Facts;
   readonly idempotency: Idempotency | null;
+  readonly forked_from: ForkedFrom | null;
 }
 
 export interface Head {
@@ -147,6 +156,7 @@ export function feedHead(tenant: string, log: string): Head {
     lease_ms: 0,
     metadata: {},
     idempotency: null,
+    forked_from: null,
   });
 }
 
