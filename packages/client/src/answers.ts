@@ -80,6 +80,21 @@ export interface RunPage {
   readonly next: string | null;
 }
 
+export interface SessionAnswer extends Facts {
+  readonly session_id: string;
+  readonly title: string | null;
+  /** The last turn's. */
+  readonly state: RunState;
+  readonly turns_total: number;
+  /** The last of them, oldest first. */
+  readonly turns: readonly RunRecord[];
+}
+
+export interface SessionPage {
+  readonly sessions: readonly (Omit<SessionAnswer, "turns"> & { readonly last_turn: RunRecord })[];
+  readonly next: string | null;
+}
+
 /** What waits for a person, oldest first; `foldInbox` keeps it from the stream after `pos`. */
 export interface Inbox {
   readonly pos: number;

@@ -16,6 +16,8 @@ import type {
   RunPage,
   RunQuery,
   RunRecord,
+  SessionAnswer,
+  SessionPage,
   SnapshotAnswer,
   SpawnedChild,
   StepsAnswer,
@@ -50,6 +52,10 @@ export function gateway(endpoint: Endpoint) {
     /** Erases the whole tree, for good. */
     eraseRun: (run_id: string) => request<void>({ method: "DELETE", path: runPath(run_id) }),
 
+    listSessions: (query: Pick<RunQuery, "limit" | "cursor"> = {}) =>
+      get<SessionPage>(`/v1/agent/sessions${queryOf({ ...query })}`),
+    session: (session_id: string) =>
+      get<SessionAnswer>(`/v1/agent/sessions/${encodeURIComponent(session_id)}`),
     /** What waits for a person, across runs. */
     inbox: (limit?: number) => get<Inbox>(`/v1/agent/inbox${queryOf({ limit })}`),
 

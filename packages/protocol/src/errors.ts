@@ -170,6 +170,13 @@ export const errorTable = {
     title: "no such point in the run",
     help: "`at` is a number that the run has reached, of the dialect it was read from; a checkpoint is that of one of its steps. Ask `/steps` or `/snapshot`.",
   },
+  "KAI-RUN-SESSION-0001": {
+    status: 404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "no such session",
+    help: "No run of this session is kept. Check the id, and that you use the key of the tenant whose session it is.",
+  },
   "KAI-RUN-TOOL-0001": {
     status: 200,
     grpc: "OK",

@@ -40,6 +40,9 @@ export const limits = {
   /** A page of `/events` and of the run list. */
   pageEventsMax: 1000,
   pageRunsMax: 200,
+  /** What a turn is handed of the turns before it. */
+  historyMessagesMax: 50,
+  historyBytesMax: 256 * 1024,
   /** Items that an answer or a snapshot of the inbox holds; there may wait more. */
   inboxItemsMax: 1000,
   producersPerRunMax: 1000,

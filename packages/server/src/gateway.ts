@@ -33,6 +33,7 @@ import { inboxRoutes } from "./routes/inbox.js";
 import { operationRoutes } from "./routes/operations.js";
 import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
+import { sessionRoutes } from "./routes/sessions.js";
 import { streamRoutes } from "./routes/streams.js";
 import {
   checkSettings,
@@ -118,6 +119,7 @@ export async function startGateway(
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
     ...forkRoutes(rooms),
+    ...sessionRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
     ...blobRoutes(rooms),

@@ -44,6 +44,8 @@ export interface NewRun {
   /** Further members of `turn.submitted`. */
   readonly asked: Facts;
   readonly forked_from?: ForkedFrom;
+  /** What its session is called already. */
+  readonly title?: string;
 }
 
 export interface NewChild {
@@ -187,6 +189,7 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
             ...(forked_from && { forked_from }),
           },
         });
+        if (run.title !== undefined) commit.write(run_id, { type: "title", payload: { title: run.title } });
         return { run_id, session_id, state, forked_from };
       });
     },

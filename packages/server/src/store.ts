@@ -33,6 +33,10 @@ export interface Store {
   /** The position of the event with this `seq`; the head's where there is none yet. */
   posOfSeq(key: RunKey, view: View, seq: number): Promise<number>;
   listRuns(tenant: string, query: RunQuery): Promise<RunPage>;
+  /** A session with the last of its turns; undefined where none is kept. */
+  session(tenant: string, session_id: string, limit: number): Promise<Session | undefined>;
+  /** Sessions by their last turns, newest first. */
+  listSessions(tenant: string, query: Pick<RunQuery, "limit" | "cursor">): Promise<SessionPage>;
   /** Runs that have not ended, of all tenants. */
   liveRuns(): Promise<readonly RunRecord[]>;
   /** What waits for a person, oldest first, and the position of the inbox's feed at that moment. */
@@ -174,6 +178,23 @@ export interface RunQuery {
 
 export interface RunPage {
   readonly heads: readonly Head[];
+  readonly next: string | null;
+}
+
+/** A session has turns; each is a root run. */
+export interface Session {
+  readonly session_id: string;
+  /** The first that any of its turns was given. */
+  readonly title: string | null;
+  /** Oldest first. */
+  readonly turns: readonly Head[];
+  /** With those before them. */
+  readonly turns_total: number;
+}
+
+export interface SessionPage {
+  /** Each with its last turn. */
+  readonly sessions: readonly Session[];
   readonly next: string | null;
 }
 

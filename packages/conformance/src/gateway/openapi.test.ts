@@ -57,12 +57,13 @@ async function ready(): Promise<{ readonly [param: string]: string }> {
     say("tool.start", { call_id: "call_1", tool: "t" }),
     say("tool.end", { call_id: "call_1", ok: true, output }),
   );
-  const ended = await createRun(url);
+  const session = "sess_1";
+  const ended = await createRun(url, { session_id: session });
   await append(url, ended, lifecycle("done"));
   const { body } = await call(url, "GET", `${runPath(other, "events")}?limit=10`);
   const ref = (body.events as { payload: Facts }[]).find(({ payload }) => "blob_ref" in payload)?.payload
     .blob_ref;
-  return { run, other, ended, ref: String(ref) };
+  return { run, other, ended, session, ref: String(ref) };
 }
 
 interface Sample {
@@ -84,6 +85,8 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_runs_stream: {},
   get_agent_inbox: { query: () => "limit=10" },
   get_agent_inbox_stream: {},
+  get_agent_sessions: { query: () => "limit=2" },
+  get_agent_sessions_session: { at: ({ session = "" }) => ({ session }) },
   post_agent_runs: { body: { prompt: "go", producer: "external" } },
   get_agent_runs: { query: () => "limit=2&state=running" },
   get_agent_runs_id: onRun,

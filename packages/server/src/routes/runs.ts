@@ -23,6 +23,7 @@ import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { begin } from "./begin.js";
+import { turnsBefore } from "./sessions.js";
 import { runSummary } from "./summary.js";
 
 const newRun = z.strictObject({
@@ -183,8 +184,12 @@ async function createRun(
   const { prompt, messages, tools, approvals } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
+  const asking = messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]);
+  const before =
+    external || body.session_id == null ? undefined : await turnsBefore(rooms, tenant, body.session_id);
+  const history = messages == null ? before?.history : undefined;
   const run: NewRun = {
-    messages: messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]),
+    messages: [...(history?.messages ?? []), ...asking],
     agent: body.agent ?? null,
     model: body.model ?? null,
     session_id: body.session_id ?? null,
@@ -192,7 +197,12 @@ async function createRun(
     metadata: body.metadata ?? {},
     external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
-    asked: { ...(tools == null ? {} : { tools }), ...(approvals == null ? {} : { approvals }) },
+    asked: {
+      ...(tools == null ? {} : { tools }),
+      ...(approvals == null ? {} : { approvals }),
+      ...(history === undefined ? {} : { history: history.told }),
+    },
+    ...(before?.title == null ? {} : { title: before.title }),
   };
   return begin(rooms, tenant, run, idempotencyOf(req, body));
 }
