@@ -1,6 +1,6 @@
 // The bodies of the gateway's plain requests and answers. Answers may gain members; those named here stay.
 
-import type { Event, Facts, RunState, Step, Transcript, Usage } from "@runwire/protocol";
+import type { Event, Facts, InboxItem, RunState, Step, Transcript, Usage } from "@runwire/protocol";
 
 export interface NewRun {
   readonly prompt?: string;
@@ -24,6 +24,26 @@ export interface CreatedRun extends Facts {
   readonly stream_url: string;
 }
 
+export interface NewFork {
+  /** A number of the dialect `runwire`: a `pos` of the default view. The whole run where nothing is said. */
+  readonly at?: number;
+  /** Or the step that has this checkpoint. */
+  readonly checkpoint_id?: string;
+  readonly prompt?: string;
+}
+
+export interface ForkedFrom extends Facts {
+  readonly run_id: string;
+  readonly pos: number;
+  readonly seq: number;
+  readonly checkpoint_id?: string;
+}
+
+export interface ForkedRun extends CreatedRun {
+  readonly forked_from: ForkedFrom;
+  readonly workspace: "restored" | "fresh";
+}
+
 export interface RunRecord extends Facts {
   readonly run_id: string;
   readonly session_id: string;
@@ -34,6 +54,7 @@ export interface RunRecord extends Facts {
   readonly created_at: string;
   readonly ended_at: string | null;
   readonly parent_id: string | null;
+  readonly forked_from: ForkedFrom | null;
   readonly usage: Usage;
   readonly stream_url: string;
   readonly replay_uri: string;
@@ -57,6 +78,29 @@ export interface RunPage {
   readonly runs: readonly RunRecord[];
   /** The cursor of the next page, or null after the last. */
   readonly next: string | null;
+}
+
+export interface SessionAnswer extends Facts {
+  readonly session_id: string;
+  readonly title: string | null;
+  /** The last turn's. */
+  readonly state: RunState;
+  readonly turns_total: number;
+  /** The last of them, oldest first. */
+  readonly turns: readonly RunRecord[];
+}
+
+export interface SessionPage {
+  readonly sessions: readonly (Omit<SessionAnswer, "turns"> & { readonly last_turn: RunRecord })[];
+  readonly next: string | null;
+}
+
+/** What waits for a person, oldest first; `foldInbox` keeps it from the stream after `pos`. */
+export interface Inbox {
+  readonly pos: number;
+  readonly items: readonly InboxItem[];
+  /** With those beyond the limit. */
+  readonly total: number;
 }
 
 export interface EventsPage {

@@ -6,13 +6,18 @@ import type {
   Appended,
   CreatedRun,
   EventsPage,
+  ForkedRun,
+  Inbox,
   NewChild,
+  NewFork,
   NewRun,
   Ordered,
   ProducerPosition,
   RunPage,
   RunQuery,
   RunRecord,
+  SessionAnswer,
+  SessionPage,
   SnapshotAnswer,
   SpawnedChild,
   StepsAnswer,
@@ -38,15 +43,21 @@ export function gateway(endpoint: Endpoint) {
 
   return {
     createRun: (run: NewRun, idempotencyKey?: string) =>
-      post<CreatedRun>(
-        "/v1/agent/runs",
-        run,
-        idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey },
-      ),
+      post<CreatedRun>("/v1/agent/runs", run, keyed(idempotencyKey)),
+    /** Another run that begins with this one's conversation; this one stays as it is. */
+    fork: (run_id: string, from: NewFork = {}, idempotencyKey?: string) =>
+      post<ForkedRun>(runPath(run_id, "/fork?dialect=runwire"), from, keyed(idempotencyKey)),
     listRuns: (query: RunQuery = {}) => get<RunPage>(`/v1/agent/runs${queryOf({ ...query })}`),
     getRun: (run_id: string) => get<RunRecord>(runPath(run_id)),
     /** Erases the whole tree, for good. */
     eraseRun: (run_id: string) => request<void>({ method: "DELETE", path: runPath(run_id) }),
+
+    listSessions: (query: Pick<RunQuery, "limit" | "cursor"> = {}) =>
+      get<SessionPage>(`/v1/agent/sessions${queryOf({ ...query })}`),
+    session: (session_id: string) =>
+      get<SessionAnswer>(`/v1/agent/sessions/${encodeURIComponent(session_id)}`),
+    /** What waits for a person, across runs. */
+    inbox: (limit?: number) => get<Inbox>(`/v1/agent/inbox${queryOf({ limit })}`),
 
     /** A page of stored events; `after` is a number of the dialect asked for. */
     events: (run_id: string, page: EventsQuery = {}) =>
@@ -78,6 +89,10 @@ export function gateway(endpoint: Endpoint) {
     /** For wires that cannot send headers; see `webSocketSource`. */
     streamTicket: (resource: TicketFor) => post<Ticket>("/v1/stream-tickets", resource),
   };
+}
+
+function keyed(idempotencyKey: string | undefined): HeaderFields {
+  return idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
 }
 
 export interface EventsQuery {

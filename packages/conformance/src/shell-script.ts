@@ -17,7 +17,6 @@ const ownServer = [
   '  node "$PROGRAM" serve --port "$SERVER_PORT" "$@" > serve.out & SERVER=$!',
   '  until grep -q listening serve.out; do kill -0 "$SERVER"; sleep 0.05; done',
   "}",
-  'runwire() { node "$PROGRAM" "$@"; }',
   "trap leave EXIT",
 ];
 
@@ -45,8 +44,7 @@ export function shellScript(blocks: readonly Fence[], url: string): string {
   return [
     "set -euo pipefail",
     'curl() { command curl --fail-with-body --no-progress-meter --max-time 20 "$@"; }',
-    // Finding what to start takes npx longer than most of it runs.
-    'npx() { "./node_modules/.bin/$@"; }',
+    'runwire() { node "$PROGRAM" "$@"; }',
     ...(startsServers(blocks) ? ownServer : []),
     ...lines,
     "",

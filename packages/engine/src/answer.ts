@@ -101,8 +101,17 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   throw new ModelFailure("broken", "the answer ended without saying so");
 }
 
-export function completed({ model }: Loop, { reason, usage, refs }: Said["finished"]): readonly Draft[] {
-  const finish: Facts = { model: model.name, finish_reason: reason, usage, refs };
+export function completed(
+  { model }: Loop,
+  { reason, usage, refs, carry }: Said["finished"],
+): readonly Draft[] {
+  const finish: Facts = {
+    model: model.name,
+    finish_reason: reason,
+    usage,
+    refs,
+    ...(carry === undefined ? {} : { carry }),
+  };
   return [
     { type: "model.completed", payload: finish },
     { type: "usage", payload: used(model, usage) },

@@ -112,7 +112,7 @@ export function advance(work: Work, event: Event): Work {
       return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input }] };
     }
     case "model.completed":
-      return answered(moved);
+      return answered(moved, e.payload.carry);
     case "tool.start":
       return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
@@ -170,24 +170,42 @@ const newCall: CallWork = {
   child_id: null,
 };
 
+/** What was given, as it is handed on. A call without its result, or a result without its call, says nothing. */
 function asMessages(given: unknown): readonly ChatMessage[] {
   if (!Array.isArray(given)) return [];
-  return given.map((message: Facts): ChatMessage => {
-    const content = typeof message.content === "string" ? message.content : JSON.stringify(message.content);
-    return message.role === "assistant"
-      ? { role: "assistant", content, calls: [] }
-      : { role: "user", content };
+  const messages = given as readonly Facts[];
+  const called = new Set(messages.flatMap((message) => callsIn(message).map(({ call_id }) => call_id)));
+  const ended = new Set(messages.flatMap(({ role, call_id }) => (role === "tool" ? [call_id] : [])));
+  return messages.flatMap((message): readonly ChatMessage[] => {
+    if (message.role === "tool") {
+      const { call_id, tool, ok, output } = message;
+      if (typeof call_id !== "string" || !called.has(call_id)) return [];
+      return [{ role: "tool", call_id, tool: String(tool), ok: ok !== false, output: output ?? null }];
+    }
+    const content =
+      typeof message.content === "string" ? message.content : JSON.stringify(message.content ?? "");
+    if (message.role !== "assistant") return [{ role: "user", content }];
+    return [
+      { role: "assistant", content, calls: callsIn(message).filter(({ call_id }) => ended.has(call_id)) },
+    ];
   });
 }
 
+function callsIn({ role, calls }: Facts): readonly Call[] {
+  if (role !== "assistant" || !Array.isArray(calls)) return [];
+  return (calls as readonly Facts[]).flatMap(({ call_id, tool, input }) =>
+    typeof call_id === "string" ? [{ call_id, tool: String(tool), input: input ?? null }] : [],
+  );
+}
+
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
-function answered(work: Work): Work {
+function answered(work: Work, carry: unknown): Work {
   const content = work.answer?.text ?? "";
   const calls = work.calls.map(({ call_id, tool, input }) => ({ call_id, tool, input }));
   const isEmpty = content === "" && calls.length === 0;
   const messages: readonly ChatMessage[] = isEmpty
     ? work.messages
-    : [...work.messages, { role: "assistant", content, calls }];
+    : [...work.messages, { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry }) }];
   // A plan is no answer.
   const finished = calls.length === 0 && work.state !== "planning";
   return { ...work, answer: null, messages, finished };

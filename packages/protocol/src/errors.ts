@@ -163,6 +163,20 @@ export const errorTable = {
     title: "request id is taken",
     help: "The run has asked under this id before, and its answer must not answer another. Give each request an id of its own.",
   },
+  "KAI-RUN-POINT-0001": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "no such point in the run",
+    help: "`at` is a number that the run has reached, of the dialect it was read from; a checkpoint is that of one of its steps. Ask `/steps` or `/snapshot`.",
+  },
+  "KAI-RUN-SESSION-0001": {
+    status: 404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "no such session",
+    help: "No run of this session is kept. Check the id, and that you use the key of the tenant whose session it is.",
+  },
   "KAI-RUN-TOOL-0001": {
     status: 200,
     grpc: "OK",

@@ -1,3 +1,4 @@
+export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
@@ -7,6 +8,7 @@ export * from "./events.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
 export * from "./ids.js";
+export * from "./inbox.js";
 export * from "./limits.js";
 export * from "./parse.js";
 export { reduce } from "./reduce.js";

@@ -40,6 +40,11 @@ export const limits = {
   /** A page of `/events` and of the run list. */
   pageEventsMax: 1000,
   pageRunsMax: 200,
+  /** What a turn is handed of the turns before it. */
+  historyMessagesMax: 50,
+  historyBytesMax: 256 * 1024,
+  /** Items that an answer or a snapshot of the inbox holds; there may wait more. */
+  inboxItemsMax: 1000,
   producersPerRunMax: 1000,
   feedEntriesMax: 10_000,
   feedAgeMs: 7 * 24 * 60 * 60 * 1000,

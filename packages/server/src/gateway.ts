@@ -28,9 +28,12 @@ import { appendRoutes } from "./routes/append.js";
 import { blobRoutes } from "./routes/blobs.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
+import { forkRoutes } from "./routes/fork.js";
+import { inboxRoutes } from "./routes/inbox.js";
 import { operationRoutes } from "./routes/operations.js";
 import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
+import { sessionRoutes } from "./routes/sessions.js";
 import { streamRoutes } from "./routes/streams.js";
 import {
   checkSettings,
@@ -113,7 +116,10 @@ export async function startGateway(
   // The run list's stream is matched before a run of that name.
   const routes: readonly Route[] = [
     ...streamRoutes(rooms, webSockets(rooms)),
+    ...inboxRoutes(rooms),
     ...runRoutes(rooms),
+    ...forkRoutes(rooms),
+    ...sessionRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
     ...blobRoutes(rooms),

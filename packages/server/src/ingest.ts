@@ -10,7 +10,7 @@ import type { CountedBlobs } from "./blobs/counted.js";
 import { spilling } from "./blobs/spilling.js";
 import { descendant, spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
-import { type Head, type Idempotency, isEnded, type RunRecord } from "./log/head.js";
+import { type ForkedFrom, type Head, type Idempotency, isEnded, type RunRecord } from "./log/head.js";
 import { closeRequest, end, forbidden, headIn, move, type Said, StaleFold } from "./log/lifecycle.js";
 import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
@@ -43,6 +43,9 @@ export interface NewRun {
   readonly lease_ms: number;
   /** Further members of `turn.submitted`. */
   readonly asked: Facts;
+  readonly forked_from?: ForkedFrom;
+  /** What its session is called already. */
+  readonly title?: string;
 }
 
 export interface NewChild {
@@ -59,6 +62,7 @@ export interface CreatedRun {
   readonly run_id: string;
   readonly session_id: string;
   readonly state: RunState;
+  readonly forked_from: ForkedFrom | null;
   /** Where this is the answer to an earlier request under the same key, and nothing was made. */
   readonly replayed?: true;
 }
@@ -142,8 +146,9 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       return change({ tenant, run_id: "" }, (commit): CreatedRun => {
         const made = createdBefore(commit, null, idempotency);
         if (made !== undefined) {
-          const { run_id, session_id, planning_gate } = made;
-          return { run_id, session_id: session_id ?? "", state: firstState(planning_gate), replayed: true };
+          const { run_id, planning_gate, forked_from = null } = made;
+          const session_id = made.session_id ?? "";
+          return { run_id, session_id, state: firstState(planning_gate), forked_from, replayed: true };
         }
         if (commit.liveRuns() >= liveRunsMax) {
           throw new RunwireError("KAI-LIMIT-RUNS-0001", `${liveRunsMax} may live at once`);
@@ -151,6 +156,7 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
         const run_id = commit.newId("run", commit.nowMs);
         const session_id = run.session_id ?? commit.newId("sess", commit.nowMs);
         const state = firstState(run.planning_gate);
+        const { forked_from = null } = run;
         commit.create({
           tenant,
           run_id,
@@ -165,15 +171,26 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
           lease_ms: run.lease_ms,
           metadata: run.metadata,
           idempotency: idempotency ?? null,
+          forked_from,
         });
         const { messages, agent, model, metadata, asked } = run;
         const turn_id = commit.newId("turn", commit.nowMs);
         commit.write(run_id, { type: "run.lifecycle", payload: { state, reason: null } });
         commit.write(run_id, {
           type: "turn.submitted",
-          payload: { messages, agent, model, session_id, turn_id, metadata, ...asked },
+          payload: {
+            messages,
+            agent,
+            model,
+            session_id,
+            turn_id,
+            metadata,
+            ...asked,
+            ...(forked_from && { forked_from }),
+          },
         });
-        return { run_id, session_id, state };
+        if (run.title !== undefined) commit.write(run_id, { type: "title", payload: { title: run.title } });
+        return { run_id, session_id, state, forked_from };
       });
     },
 

@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { RunState, StoredEvent, View } from "@runwire/protocol";
+import type { InboxItem, RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
 import type { BlobRef } from "./log/record.js";
@@ -33,8 +33,14 @@ export interface Store {
   /** The position of the event with this `seq`; the head's where there is none yet. */
   posOfSeq(key: RunKey, view: View, seq: number): Promise<number>;
   listRuns(tenant: string, query: RunQuery): Promise<RunPage>;
+  /** A session with the last of its turns; undefined where none is kept. */
+  session(tenant: string, session_id: string, limit: number): Promise<Session | undefined>;
+  /** Sessions by their last turns, newest first. */
+  listSessions(tenant: string, query: Pick<RunQuery, "limit" | "cursor">): Promise<SessionPage>;
   /** Runs that have not ended, of all tenants. */
   liveRuns(): Promise<readonly RunRecord[]>;
+  /** What waits for a person, oldest first, and the position of the inbox's feed at that moment. */
+  inbox(tenant: string, limit: number): Promise<Inbox>;
   /** Every run of a tree, root first. */
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
@@ -155,6 +161,13 @@ export interface Grants {
   drop(hash: string): Promise<void>;
 }
 
+export interface Inbox {
+  readonly pos: number;
+  readonly items: readonly InboxItem[];
+  /** With those beyond the limit. */
+  readonly total: number;
+}
+
 export interface RunQuery {
   readonly state?: string;
   readonly session_id?: string;
@@ -166,6 +179,23 @@ export interface RunQuery {
 
 export interface RunPage {
   readonly heads: readonly Head[];
+  readonly next: string | null;
+}
+
+/** A session has turns; each is a root run. */
+export interface Session {
+  readonly session_id: string;
+  /** The first that any of its turns was given. */
+  readonly title: string | null;
+  /** Oldest first. */
+  readonly turns: readonly Head[];
+  /** With those before them. */
+  readonly turns_total: number;
+}
+
+export interface SessionPage {
+  /** Each with its last turn. */
+  readonly sessions: readonly Session[];
   readonly next: string | null;
 }
 

@@ -57,12 +57,13 @@ async function ready(): Promise<{ readonly [param: string]: string }> {
     say("tool.start", { call_id: "call_1", tool: "t" }),
     say("tool.end", { call_id: "call_1", ok: true, output }),
   );
-  const ended = await createRun(url);
+  const session = "sess_1";
+  const ended = await createRun(url, { session_id: session });
   await append(url, ended, lifecycle("done"));
   const { body } = await call(url, "GET", `${runPath(other, "events")}?limit=10`);
   const ref = (body.events as { payload: Facts }[]).find(({ payload }) => "blob_ref" in payload)?.payload
     .blob_ref;
-  return { run, other, ended, ref: String(ref) };
+  return { run, other, ended, session, ref: String(ref) };
 }
 
 interface Sample {
@@ -82,6 +83,10 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_runs_id_replay_jsonl: onRun,
   get_agent_stream: { query: ({ ended }) => `runs=${ended}` },
   get_agent_runs_stream: {},
+  get_agent_inbox: { query: () => "limit=10" },
+  get_agent_inbox_stream: {},
+  get_agent_sessions: { query: () => "limit=2" },
+  get_agent_sessions_session: { at: ({ session = "" }) => ({ session }) },
   post_agent_runs: { body: { prompt: "go", producer: "external" } },
   get_agent_runs: { query: () => "limit=2&state=running" },
   get_agent_runs_id: onRun,
@@ -91,6 +96,7 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_runs_id_steps: onRun,
   get_agent_runs_id_children: onRun,
   post_agent_runs_id_children: { ...onRun, body: { prompt: "help" } },
+  post_agent_runs_id_fork: { ...onEnded, query: () => "dialect=runwire", body: { at: 2, prompt: "again" } },
   post_agent_runs_id_events: { ...onRun, body: [{ type: "text.delta", payload: { text: "hi" } }] },
   post_agent_runs_id_heartbeat: { ...onRun, body: {} },
   get_agent_runs_id_producers_producer: { at: ({ other = "" }) => ({ id: other, producer: "p" }) },
@@ -128,6 +134,7 @@ const samples: { readonly [operationId: string]: Sample } = {
 
 /** An open server has nothing to sign in with, and says so. */
 const refused = new Set(["post_session"]);
+const endless = new Set(["get_agent_runs_stream", "get_agent_inbox_stream"]);
 
 async function ask(
   method: string,
@@ -139,9 +146,8 @@ async function ask(
   const params = at?.(of) ?? {};
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? "");
   const asked = query === undefined ? filled : `${filled}?${query(of)}`;
-  const signal = operation["x-runwire-streams"] === true && operation.operationId === "get_agent_runs_stream";
-  if (!signal) return call(url, method.toUpperCase(), asked, body);
-  // The run list never ends: its head and first bytes are enough.
+  if (!endless.has(operation.operationId)) return call(url, method.toUpperCase(), asked, body);
+  // A feed never ends: its head and first bytes are enough.
   const stopping = new AbortController();
   const response = await fetch(url + asked, { signal: stopping.signal });
   const { status, headers } = response;

@@ -24,7 +24,11 @@ export function demoTools({ searchMs }: DemoToolOptions): readonly Tool[] {
         say(`Searching for ${query} …`);
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, searchMs);
-          signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+          const stop = (): void => {
+            clearTimeout(timer);
+            resolve();
+          };
+          signal.addEventListener("abort", stop, { once: true });
         });
         return { query, text: factOn(query) };
       },

@@ -8,6 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { type EventType, type Facts, flowOf, limits, typeRow } from "@runwire/protocol";
+import { beginningOf } from "../log/asked.js";
 import { tooLarge } from "../log/commit.js";
 import type { BlobRef } from "../log/record.js";
 
@@ -96,19 +97,15 @@ function previewed(type: EventType, payload: Facts, blobs: ReadonlyMap<string, N
 }
 
 function previewOf(value: unknown): unknown {
-  if (typeof value === "string") return beginningOf(value);
+  if (typeof value === "string") return beginningOf(value, limits.previewCharsMax);
   return Array.isArray(value) ? [] : {};
 }
 
 function entryOf([member, { ref, bytes, media_type, content }]: readonly [string, NewBlob]) {
   // Three bytes hold a UTF-16 unit at least, so what is cut in two here is behind the preview.
   const text = content.subarray(0, limits.previewCharsMax * 4).toString();
-  return [member, { blob_ref: ref, bytes, media_type, preview: beginningOf(text) }] as const;
-}
-
-/** The first characters; none is cut in two. */
-function beginningOf(text: string): string {
-  const last = text.charCodeAt(limits.previewCharsMax - 1);
-  const isCut = last >= 0xd800 && last <= 0xdbff && text.length > limits.previewCharsMax;
-  return text.slice(0, limits.previewCharsMax - (isCut ? 1 : 0));
+  return [
+    member,
+    { blob_ref: ref, bytes, media_type, preview: beginningOf(text, limits.previewCharsMax) },
+  ] as const;
 }

@@ -28,6 +28,8 @@ export const created = members({
   stream_url: z.string(),
 });
 
+export const forkedFrom = members({ run_id: id, pos: z.number(), seq: z.number() });
+
 export const runSummary = members({
   run_id: id,
   session_id: z.string().nullable(),
@@ -41,12 +43,25 @@ export const runSummary = members({
   root_id: id,
   planning_gate: z.enum(["off", "preview", "required"]),
   plan_id: z.string().nullable(),
+  forked_from: forkedFrom.nullable(),
   counts: z.record(z.string(), z.number()),
   usage: z.record(z.string(), z.number()),
   metadata: facts,
   stream_url: z.string(),
   replay_uri: z.string(),
 }).meta({ id: "Run" });
+
+export const inboxItem = members({
+  item_id: z.string(),
+  kind: z.enum(["approval", "clarify", "plan"]),
+  run_id: id,
+  root_id: id,
+  session_id: z.string().nullable(),
+  request_id: z.string().nullable(),
+  asked_at: time,
+  expires_at: z.string().nullable(),
+  title: z.string().nullable(),
+}).meta({ id: "InboxItem" });
 
 export const event = members({
   id,

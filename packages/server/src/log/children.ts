@@ -57,6 +57,7 @@ export function spawn(
     created_at: new Date(commit.nowMs).toISOString(),
     metadata: {},
     idempotency: of.idempotency ?? null,
+    forked_from: null,
   });
   const spawn = { type: "child.spawn" as const, payload: { ...payload, child_id } };
   commit.write(parent_id, of.scope === undefined ? spawn : { ...spawn, scope: of.scope });

@@ -17,7 +17,7 @@ import {
   limits,
   RunwireError,
 } from "@runwire/protocol";
-import { feedsOf } from "./feeds.js";
+import { feedsOf, shownIn } from "./feeds.js";
 import {
   advance,
   feedHead,
@@ -31,7 +31,7 @@ import {
   type RunRecord,
   withProducer,
 } from "./head.js";
-import type { BlobRef, Place, ProducerMark, Record } from "./record.js";
+import { type BlobRef, isFeed, type Place, type ProducerMark, type Record } from "./record.js";
 
 /** What a writer may do inside the transaction. A throw takes back everything this writer did. */
 export interface Commit {
@@ -120,7 +120,8 @@ export function draftwork(parts: CommitParts): Draftwork {
       log = at.run.parent_id;
     }
     const producing = known(by);
-    for (const feed of feedsOf(producing.run, type)) {
+    const facts = payload as Facts;
+    for (const feed of feedsOf(producing, type, facts, head)) {
       const at: Head = head(feed) ?? feedHead(producing.run.tenant, feed);
       heads.set(feed, at);
       places.push(placeIn(at, { default: true, full: false }, type));
@@ -153,8 +154,12 @@ export function draftwork(parts: CommitParts): Draftwork {
     for (const at of places)
       heads.set(
         at.log,
-        advance(known(at.log), record, at, () => payload as Facts),
+        advance(known(at.log), record, at, () => facts),
       );
+    for (const [i, at] of places.entries()) {
+      const shown = isFeed(at) ? shownIn(at.log, known(by), type, facts, head) : undefined;
+      if (shown !== undefined) places[i] = { ...at, shown };
+    }
   }
 
   function emit(run_id: string, group: Group): void {

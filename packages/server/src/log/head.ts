@@ -12,6 +12,7 @@ import {
   type RunState,
   type View,
 } from "@runwire/protocol";
+import { type Asked, type ShownPlan, shownApproval, shownPlan, shownQuestion } from "./asked.js";
 import type { Place, ProducerMark, Record } from "./record.js";
 
 export interface ViewHead {
@@ -43,12 +44,22 @@ export interface Request {
   readonly call_id: string | null;
   /** The answer as JSON text: the same answer again is not a conflict. */
   readonly answer: string | null;
+  /** What is asked, as long as it is open. */
+  readonly asked: Asked | null;
 }
 
 /** What a client called the request that made a run, and the digest of that request. */
 export interface Idempotency {
   readonly key: string;
   readonly digest: string;
+}
+
+/** The run, and the point of its default view, whose conversation another run began with. */
+export interface ForkedFrom {
+  readonly run_id: string;
+  readonly pos: number;
+  readonly seq: number;
+  readonly checkpoint_id?: string;
 }
 
 /** What a run was created with. */
@@ -67,6 +78,7 @@ export interface RunRecord {
   readonly lease_ms: number;
   readonly metadata: Facts;
   readonly idempotency: Idempotency | null;
+  readonly forked_from: ForkedFrom | null;
 }
 
 export interface Head {
@@ -93,6 +105,9 @@ export interface Head {
   readonly saidPos: number;
   readonly title: string | null;
   readonly plan_id: string | null;
+  readonly plan: ShownPlan | null;
+  /** Since when its plan waits for a person; null where none does. */
+  readonly awaiting: Pick<Asked, "id" | "at"> | null;
   readonly steps: number;
   readonly usage: { readonly [member: string]: number };
   /** Whether its full view was given a shorter life, which is over. */
@@ -117,6 +132,8 @@ export function firstHead(run: RunRecord): Head {
     saidPos: 0,
     title: null,
     plan_id: null,
+    plan: null,
+    awaiting: null,
     steps: 0,
     usage: {},
     fullGone: false,
@@ -139,6 +156,7 @@ export function feedHead(tenant: string, log: string): Head {
     lease_ms: 0,
     metadata: {},
     idempotency: null,
+    forked_from: null,
   });
 }
 
@@ -182,7 +200,11 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
     case "run.lifecycle":
       head.state = p.state as RunState;
       head.reason = (p.reason as string | null | undefined) ?? null;
-      if (isFinal(head.state)) head.ended_at = record.ts;
+      head.awaiting = head.state === "awaiting_approval" ? { id: record.id, at: record.ts } : null;
+      if (isFinal(head.state)) {
+        head.ended_at = record.ts;
+        head.plan = null;
+      }
       break;
     case "tool.start":
       head.calls = { ...head.calls, [p.call_id as string]: record.ts };
@@ -196,22 +218,23 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.children = [...head.children, p.child_id as string];
       break;
     case "approval.requested":
-      head.requests = { ...head.requests, [p.approval_id as string]: request("approval", p) };
+      head.requests = { ...head.requests, [p.approval_id as string]: request("approval", p, record) };
       break;
     case "clarify.requested":
-      head.requests = { ...head.requests, [p.clarify_id as string]: request("clarify", p) };
+      head.requests = { ...head.requests, [p.clarify_id as string]: request("clarify", p, record) };
       break;
     case "approval.resolved":
-      head.requests = resolved(head.requests, p.approval_id as string, p);
+      head.requests = resolved(head.requests, "approval", p.approval_id as string, p);
       break;
     case "clarify.resolved":
-      head.requests = resolved(head.requests, p.clarify_id as string, p);
+      head.requests = resolved(head.requests, "clarify", p.clarify_id as string, p);
       break;
     case "message.settled":
       head.unsettled = false;
       break;
     case "plan.proposal":
-      head.plan_id = (p.plan as { id: string }).id;
+      head.plan = shownPlan(p.plan);
+      head.plan_id = head.plan.plan_id;
       break;
     case "step.boundary":
       head.steps += 1;
@@ -281,18 +304,29 @@ export function joinedChars({ text, chunks }: Group): number {
   return chunks === null ? text.length : chunks.reduce((sum, chunk) => sum + chunk.length, 0);
 }
 
-function request(kind: Request["kind"], p: Facts): Request {
+function request(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {
   const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
   const call_id = typeof p.call_id === "string" ? p.call_id : null;
-  return { kind, status: "pending", expires_at, call_id, answer: null };
+  const shown = kind === "approval" ? shownApproval(p) : shownQuestion(p);
+  return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
 }
 
-function resolved(requests: Head["requests"], id: string, p: Facts): Head["requests"] {
-  const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
-  if (known === undefined || known.status !== "pending") return requests;
+function resolved(requests: Head["requests"], kind: Request["kind"], id: string, p: Facts): Head["requests"] {
+  const known = pendingRequest(requests, kind, id);
+  if (known === undefined) return requests;
   const closed = p.outcome === "expired" || p.outcome === "closed";
   const status = closed ? "closed" : "resolved";
-  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p) } };
+  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p), asked: null } };
+}
+
+/** The open request of this kind and id. An approval under a question's id resolves nothing. */
+export function pendingRequest(
+  requests: Head["requests"],
+  kind: Request["kind"],
+  id: string,
+): Request | undefined {
+  const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
+  return known?.kind === kind && known.status === "pending" ? known : undefined;
 }
 
 /** An answer as it is compared with the next one: the payload's, or what stands for it where it was spilled. */

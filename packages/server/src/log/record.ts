@@ -11,6 +11,8 @@ export interface Place {
   readonly defaultSeq: number;
   readonly fullPos: number;
   readonly fullSeq: number;
+  /** What a feed shows of the record, where that is not its payload. Only its commit needs to know. */
+  readonly shown?: string;
 }
 
 /** A feed's entries are kept apart from its runs' records: they belong to no tree. */

@@ -22,6 +22,8 @@ import { end } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
+import { begin } from "./begin.js";
+import { turnsBefore } from "./sessions.js";
 import { runSummary } from "./summary.js";
 
 const newRun = z.strictObject({
@@ -176,35 +178,33 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
 }
 
 async function createRun(
-  { ingest, agent }: Rooms,
+  rooms: Rooms,
   { req, body, tenant }: Call<unknown, z.output<typeof newRun>>,
 ): Promise<Reply> {
   const { prompt, messages, tools, approvals } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
-  if (!external && agent === undefined) {
-    throw wrongBody(
-      'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
-    );
-  }
+  const asking = messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]);
+  const before =
+    external || body.session_id == null ? undefined : await turnsBefore(rooms, tenant, body.session_id);
+  const history = messages == null ? before?.history : undefined;
   const run: NewRun = {
-    messages: messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]),
+    messages: [...(history?.messages ?? []), ...asking],
     agent: body.agent ?? null,
     model: body.model ?? null,
     session_id: body.session_id ?? null,
-    planning_gate: body.planning_gate ?? (external ? "off" : (agent?.planningGate ?? "off")),
+    planning_gate: body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate ?? "off")),
     metadata: body.metadata ?? {},
     external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
-    asked: { ...(tools == null ? {} : { tools }), ...(approvals == null ? {} : { approvals }) },
+    asked: {
+      ...(tools == null ? {} : { tools }),
+      ...(approvals == null ? {} : { approvals }),
+      ...(history === undefined ? {} : { history: history.told }),
+    },
+    ...(before?.title == null ? {} : { title: before.title }),
   };
-  const { run_id, session_id, state, ...how } = await ingest.create(tenant, run, idempotencyOf(req, body));
-  if (!external) agent?.take({ tenant, run_id });
-  return {
-    status: 201,
-    body: { run_id, session_id, state, stream_url: `/v1/agent/runs/${run_id}/stream` },
-    headers: { Location: `/v1/agent/runs/${run_id}`, ...replayedHeader(how) },
-  };
+  return begin(rooms, tenant, run, idempotencyOf(req, body));
 }
 
 async function listRuns(

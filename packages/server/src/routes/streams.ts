@@ -1,6 +1,6 @@
 // Streams over HTTP: one run, several runs, the run list, and replays.
 
-import { koder, limits, type Message, runwire } from "@runwire/protocol";
+import { koder, limits } from "@runwire/protocol";
 import { z } from "zod";
 import { badParam } from "../http/check.js";
 import {
@@ -11,15 +11,13 @@ import {
   flagParam,
   framingOf,
   streamParams,
-  ticketParam,
   viewOf,
 } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { streamAnswers } from "../http/shapes.js";
-import { feedLog } from "../log/feeds.js";
-import { feedHead } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import { openStream } from "../stream.js";
+import { type FeedQuery, feedQuery, streamFeed } from "../transports/http-feed.js";
 import { parseRuns, streamMany } from "../transports/http-mux.js";
 import { httpStream, isChunked } from "../transports/http-stream.js";
 import { followableHead, openAt } from "../transports/open.js";
@@ -27,7 +25,7 @@ import type { Sockets } from "../transports/websocket.js";
 import { wire } from "../wire.js";
 import { runSummary } from "./summary.js";
 
-const lastEventId = { "Last-Event-ID": "resume after this; `EventSource` sends it by itself" };
+export const lastEventId = { "Last-Event-ID": "resume after this; `EventSource` sends it by itself" };
 
 const runQuery = z.strictObject({
   ...streamParams,
@@ -39,7 +37,6 @@ const manyQuery = z.strictObject({
   runs: z.string().default("").describe("run ids with cursors, as in `a:12,b`"),
 });
 const replayQuery = z.strictObject({ dialect: dialectParam("koder"), detail: detailParam });
-const listQuery = z.strictObject({ ...cursorParams, ticket: ticketParam });
 
 export type RunStreamQuery = z.output<typeof runQuery>;
 export type ManyQuery = z.output<typeof manyQuery>;
@@ -90,7 +87,7 @@ export function streamRoutes(rooms: Rooms, sockets: Sockets): readonly Route[] {
       path: "/v1/agent/runs/stream",
       does: "the run list, live",
       scope: "read",
-      query: listQuery,
+      query: feedQuery,
       headers: lastEventId,
       answers: { 200: streamAnswers[200] },
       streams: true,
@@ -156,58 +153,9 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
 }
 
 /** First the list as it is at N, then what changes it: the events of runs that the list shows. */
-async function streamList(rooms: Rooms, call: Call<z.output<typeof listQuery>>): Promise<undefined> {
-  const { req, res, query, tenant } = call;
-  const framing = framingOf(req);
-  const log = feedLog(tenant, "runs");
-  const key = { tenant, run_id: log };
-  const head = (await rooms.store.head(key)) ?? feedHead(tenant, log);
-  const cursor = cursorText(query, req);
-  const { pos } = head.views.default;
-  const after =
-    cursor !== undefined && /^[0-9]{1,15}$/.test(cursor) && Number(cursor) <= pos
-      ? Number(cursor)
-      : undefined;
-  // A cursor that is not or no longer kept gets the snapshot too, and is told that it starts anew.
-  const kept = after !== undefined && after >= (await rooms.store.oldest(key)) - 1;
-  rooms.metrics.streamBegan(kept ? "resumed" : cursor === undefined ? "snapshot" : "reset");
-  const { sink, attach } = httpStream(call, framing, rooms);
-  const bytes = wire(feedDialect, framing, isChunked(res));
-  if (!kept) {
-    const { heads } = await rooms.store.listRuns(tenant, { limit: limits.pageRunsMax });
-    const data = JSON.stringify({
-      type: "snapshot",
-      pos,
-      reset: cursor !== undefined,
-      runs: heads.map(runSummary),
-    });
-    sink.send(bytes.frame([{ id: String(pos), event: "snapshot", data }]), pos);
-  }
-  attach(
-    await openStream(rooms.hub, {
-      key,
-      view: "default",
-      after: kept ? after : pos,
-      state: null,
-      wire: bytes,
-      backpressure: "lossless",
-      sink,
-      report: rooms.report,
-      metrics: rooms.metrics,
-    }),
-  );
-  return undefined;
+function streamList(rooms: Rooms, call: Call<FeedQuery>): Promise<undefined> {
+  return streamFeed(rooms, call, "runs", async (pos) => {
+    const { heads } = await rooms.store.listRuns(call.tenant, { limit: limits.pageRunsMax });
+    return { pos, shown: { runs: heads.map(runSummary) } };
+  });
 }
-
-/** A feed's entry names the run it is about as its run, not the feed. */
-const feedDialect = {
-  ...runwire,
-  name: "feed",
-  step(_state: unknown, e: Parameters<typeof runwire.step>[1]): readonly [null, readonly Message[]] {
-    const { id, ts, type, child_id, pos, payload } = e;
-    return [
-      null,
-      [{ id: String(pos), data: JSON.stringify({ id, ts, type, run_id: child_id, pos, payload }) }],
-    ];
-  },
-};

@@ -4,6 +4,7 @@ import type { Head } from "../log/head.js";
 export function runSummary(head: Head) {
   const { run, state, reason, ended_at, views, children, usage, title, steps, plan_id } = head;
   const { run_id, session_id, agent, parent_id, root_id, created_at, planning_gate, metadata } = run;
+  const { forked_from = null } = run;
   return {
     run_id,
     session_id,
@@ -17,6 +18,7 @@ export function runSummary(head: Head) {
     root_id,
     planning_gate,
     plan_id,
+    forked_from,
     counts: {
       events: views.full.pos,
       core_events: views.full.seq,

@@ -11,10 +11,20 @@ interface RunRow {
   readonly head: string | null;
 }
 
+export interface SessionRow {
+  readonly session_id: string;
+  readonly run_id: string;
+}
+
 export interface Catalogue {
   head(tenant: string, log: string): Head | undefined;
   /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
   roots(tenant: string, query: RunQuery, below: string): readonly Head[];
+  /** Turns of a session above a run id, oldest first, as far as the file knows them. */
+  turns(tenant: string, session_id: string, limit: number, above: string): readonly Head[];
+  turnsTotal(tenant: string, session_id: string): number;
+  /** Sessions by the ids of their last turns, below one, newest first. */
+  sessions(tenant: string, limit: number, below: string): readonly SessionRow[];
   tree(tenant: string, root_id: string): readonly RunRecord[];
   createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
@@ -30,9 +40,20 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
   const select =
     "SELECT record, head FROM runs LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id";
   const one = reader.prepare(`${select} WHERE runs.tenant = ? AND run_id = ?`);
-  const page = reader.prepare(
-    `${select} WHERE runs.tenant = ? AND parent_id IS NULL AND run_id < ? AND (? IS NULL OR session_id = ?)
-     AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?) ORDER BY run_id DESC LIMIT ?`,
+  const pageWhere = (session: string) => `${select} WHERE runs.tenant = ? AND ${session} AND parent_id IS NULL
+    AND run_id < ? AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?)
+    ORDER BY run_id DESC LIMIT ?`;
+  const page = reader.prepare(pageWhere("? IS NULL"));
+  const pageOfSession = reader.prepare(pageWhere("session_id = ?"));
+  const ofSession = "tenant = ? AND session_id = ? AND parent_id IS NULL";
+  const turns = reader.prepare(`${select} WHERE runs.${ofSession} AND run_id > ? ORDER BY run_id LIMIT ?`);
+  const turnsTotal = reader.prepare(`SELECT count(*) AS total FROM runs WHERE ${ofSession}`);
+  // One look along the index for each turn: it stands for its session where none came after it.
+  const sessions = reader.prepare(
+    `SELECT session_id, run_id FROM runs WHERE tenant = ? AND parent_id IS NULL AND session_id IS NOT NULL AND run_id < ?
+     AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.tenant = runs.tenant
+       AND later.session_id = runs.session_id AND later.parent_id IS NULL AND later.run_id > runs.run_id)
+     ORDER BY run_id DESC LIMIT ?`,
   );
   const byRoot = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND root_id = ? ORDER BY run_id");
   const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
@@ -58,9 +79,14 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
       return row === undefined ? undefined : headOf(row);
     },
     roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
-      const rows = page.all(tenant, below, session_id, session_id, agent, agent, state, state, limit);
+      const pages = session_id === null ? page : pageOfSession;
+      const rows = pages.all(tenant, session_id, below, agent, agent, state, state, limit);
       return (rows as RunRow[]).map(headOf);
     },
+    turns: (tenant, session_id, limit, above) =>
+      (turns.all(tenant, session_id, above, limit) as RunRow[]).map(headOf),
+    turnsTotal: (tenant, session_id) => (turnsTotal.get(tenant, session_id) as { total: number }).total,
+    sessions: (tenant, limit, below) => sessions.all(tenant, below, limit) as unknown as SessionRow[],
     tree: (tenant, root_id) =>
       (byRoot.all(tenant, root_id) as { record: string }[]).map(
         ({ record }) => JSON.parse(record) as RunRecord,

@@ -10,7 +10,7 @@ import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
-import { isFeed, type Record } from "../../log/record.js";
+import { isFeed, type Place, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
@@ -290,6 +290,7 @@ function addRun(run: RunRecord): Write {
   return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)];
 }
 
-function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Record["places"][number]): Write {
-  return ["addFeed", tenant, place.log, place.defaultPos, place.defaultSeq, id, ts, type, by, payloadText];
+function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Place): Write {
+  const { log, defaultPos, defaultSeq, shown = payloadText } = place;
+  return ["addFeed", tenant, log, defaultPos, defaultSeq, id, ts, type, by, shown];
 }

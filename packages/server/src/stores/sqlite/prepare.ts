@@ -22,6 +22,8 @@ export function prepareFile(path: string, durability: Durability, clock: Clock):
         `it has format ${found?.value ?? "unknown"}, and this server reads format ${formatVersion}`,
       );
     }
+    // Tables and indexes that an older server of this format did not have.
+    db.exec(schema);
     db.prepare("INSERT OR REPLACE INTO meta(name, value) VALUES ('opened', ?)").run(
       new Date(clock.now()).toISOString(),
     );

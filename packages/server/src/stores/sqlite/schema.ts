@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS runs(
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_roots ON runs(tenant, run_id) WHERE parent_id IS NULL;
+CREATE INDEX IF NOT EXISTS runs_by_session ON runs(tenant, session_id, run_id)
+  WHERE parent_id IS NULL AND session_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
 CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_ended ON runs(tenant, state, ended_ms, run_id)

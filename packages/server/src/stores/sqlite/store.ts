@@ -5,10 +5,12 @@ import { statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
+import { feedLog } from "../../log/feeds.js";
 import { type Head, isEnded } from "../../log/head.js";
+import { waitingIn } from "../../log/inbox.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
-import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
+import type { RunKey, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
@@ -38,6 +40,8 @@ export interface SqliteOptions {
 
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
 const cutEvents = 512;
+/** The first turn nearly always has the title that is looked for. */
+const turnsAtOnce = 10;
 const pruneEveryMs = 10 * 60 * 1000;
 /** The age clock, of which a crash may lose this much. */
 const saveEveryMs = 60 * 1000;
@@ -114,6 +118,30 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
 
+  function sessionOf(tenant: string, session_id: string, limit: number): Session | undefined {
+    const last = runs.roots(tenant, { session_id, limit }, "\uffff");
+    if (last.length === 0) return undefined;
+    const now = (stored: Head): Head => heads.get(tenant, stored.run.run_id) ?? stored;
+    return {
+      session_id,
+      title: firstTitle(tenant, session_id),
+      turns: last.map(now).reverse(),
+      turns_total: runs.turnsTotal(tenant, session_id),
+    };
+  }
+
+  function firstTitle(tenant: string, session_id: string): string | null {
+    for (let above = ""; ; ) {
+      const turns = runs.turns(tenant, session_id, turnsAtOnce, above);
+      for (const { run, title: stored } of turns) {
+        const title = heads.get(tenant, run.run_id)?.title ?? stored;
+        if (title !== null) return title;
+        above = run.run_id;
+      }
+      if (turns.length < turnsAtOnce) return null;
+    }
+  }
+
   const headFor = ({ tenant, run_id }: RunKey): Head | undefined => headOf(tenant, run_id);
 
   return {
@@ -162,10 +190,30 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       }
     },
 
+    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit),
+
+    async listSessions(tenant, { limit, cursor = "\uffff" }) {
+      const page = runs.sessions(tenant, limit, cursor);
+      const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
+      return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
+    },
+
     liveRuns: async () =>
       [...heads.values()]
         .filter((head) => !isFeedLog(head.run.run_id) && !isEnded(head))
         .map(({ run }) => run),
+
+    async inbox(tenant, limit) {
+      // All of it in one turn of the loop: the items are those of the position.
+      const all = [...watched.waiting(tenant)].flatMap(({ run_id }) => {
+        const head = heads.get(tenant, run_id);
+        return head === undefined ? [] : waitingIn(head, heads.get(tenant, head.run.root_id)?.title ?? null);
+      });
+      all.sort((a, b) => (a.since < b.since ? -1 : 1));
+      const items = all.slice(0, limit).map(({ item }) => item);
+      const pos = heads.get(tenant, feedLog(tenant, "inbox"))?.views.default.pos ?? 0;
+      return { pos, items, total: all.length };
+    },
 
     async tree(key) {
       const head = headFor(key);

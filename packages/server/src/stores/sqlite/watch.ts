@@ -4,6 +4,7 @@
 import { limits } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Head, isEnded } from "../../log/head.js";
+import { isWaiting } from "../../log/inbox.js";
 import { isFeedLog } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { DueRun, RunKey } from "../../store.js";
@@ -16,6 +17,8 @@ export interface Watch {
   renew(head: Head | undefined): void;
   leaseLost(tenant: string, run_id: string, monotonicMs: number): boolean;
   due(): readonly DueRun[];
+  /** Runs of a tenant in which something waits for a person. */
+  waiting(tenant: string): Iterable<RunKey>;
   /** How many runs of a tenant have not ended; of all tenants where none is named. */
   liveRuns(tenant?: string): number;
 }
@@ -30,6 +33,8 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
   const leases = runMap<Lease>();
   /** Runs with pending deltas, or with requests that expire. */
   const restless = runMap<RunKey>();
+  /** Runs in which something waits for a person. */
+  const waiting = runMap<RunKey>();
 
   function renew(head: Head | undefined): void {
     if (head === undefined || isEnded(head)) return;
@@ -43,6 +48,7 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
   function forget(tenant: string, run_id: string): void {
     leases.delete(tenant, run_id);
     restless.delete(tenant, run_id);
+    waiting.delete(tenant, run_id);
   }
 
   return {
@@ -58,8 +64,11 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
       if (head.groups.length === 0 && !Object.values(head.requests).some(mayExpire))
         restless.delete(tenant, run_id);
       else if (!restless.has(tenant, run_id)) restless.set(tenant, run_id, keyOf(head));
+      if (!isWaiting(head)) waiting.delete(tenant, run_id);
+      else if (!waiting.has(tenant, run_id)) waiting.set(tenant, run_id, keyOf(head));
     },
     forget,
+    waiting: (tenant) => waiting.of(tenant).values(),
     liveRuns(tenant) {
       if (tenant !== undefined) return leases.of(tenant).size;
       let live = 0;

@@ -1,0 +1,70 @@
+// What is kept, with a run's head, of what waits for a person: enough to show it in a list, whatever its size.
+
+import { type Facts, isObject } from "@runwire/protocol";
+
+/** What an open request, or a plan that waits, asks. */
+export interface Asked {
+  /** The event that asked, and when. */
+  readonly id: string;
+  readonly at: string;
+  readonly shown: Facts;
+}
+
+/** What is shown of a plan. */
+export interface ShownPlan {
+  readonly plan_id: string;
+  readonly steps: readonly Facts[];
+  readonly steps_total: number;
+}
+
+const textCharsMax = 1024;
+const nameCharsMax = 200;
+const choicesMax = 20;
+const stepsMax = 50;
+
+export function shownApproval(p: Facts): Facts {
+  return {
+    call_id: typeof p.call_id === "string" ? p.call_id : null,
+    tool: textOf(p.tool, nameCharsMax),
+    input_preview: p.input === undefined ? null : previewOf(p.input, textCharsMax),
+    effect: textOf(p.effect, nameCharsMax),
+    description: textOf(p.description, textCharsMax),
+  };
+}
+
+export function shownQuestion(p: Facts): Facts {
+  return {
+    call_id: typeof p.call_id === "string" ? p.call_id : null,
+    question: textOf(p.question, textCharsMax),
+    choices: Array.isArray(p.choices)
+      ? p.choices.slice(0, choicesMax).map((choice) => previewOf(choice, nameCharsMax))
+      : [],
+  };
+}
+
+export function shownPlan(plan: unknown): ShownPlan {
+  const { id, steps } = plan as { id: string; steps: readonly unknown[] };
+  return {
+    plan_id: id,
+    steps: steps.slice(0, stepsMax).map((step) => {
+      const of = isObject(step) ? step : {};
+      return { id: textOf(of.id, nameCharsMax), title: textOf(of.title, nameCharsMax) };
+    }),
+    steps_total: steps.length,
+  };
+}
+
+function textOf(value: unknown, charsMax: number): string | null {
+  return typeof value === "string" ? beginningOf(value, charsMax) : null;
+}
+
+function previewOf(value: unknown, charsMax: number): string {
+  return beginningOf(typeof value === "string" ? value : JSON.stringify(value), charsMax);
+}
+
+/** The first characters; none is cut in two. */
+export function beginningOf(text: string, charsMax: number): string {
+  const last = text.charCodeAt(charsMax - 1);
+  const isCut = last >= 0xd800 && last <= 0xdbff && text.length > charsMax;
+  return text.slice(0, charsMax - (isCut ? 1 : 0));
+}

@@ -1,0 +1,41 @@
+// A root run begins: it is stored, answered for, and handed to the agent where it is the agent's to write.
+
+import { wrongBody } from "../http/check.js";
+import { replayedHeader } from "../http/idempotency.js";
+import type { NewRun } from "../ingest.js";
+import type { ForkedFrom, Idempotency } from "../log/head.js";
+import type { Rooms } from "../rooms.js";
+
+export interface Begun {
+  readonly status: 201;
+  readonly body: {
+    readonly run_id: string;
+    readonly session_id: string;
+    readonly state: string;
+    readonly forked_from?: ForkedFrom;
+    readonly stream_url: string;
+  };
+  readonly headers: { readonly [name: string]: string };
+}
+
+export async function begin(
+  { ingest, agent }: Rooms,
+  tenant: string,
+  run: NewRun,
+  idempotency: Idempotency | undefined,
+): Promise<Begun> {
+  if (!run.external && agent === undefined) {
+    throw wrongBody(
+      'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
+    );
+  }
+  const made = await ingest.create(tenant, run, idempotency);
+  const { run_id, session_id, state, forked_from } = made;
+  if (!run.external) agent?.take({ tenant, run_id });
+  const stream_url = `/v1/agent/runs/${run_id}/stream`;
+  return {
+    status: 201,
+    body: { run_id, session_id, state, ...(forked_from && { forked_from }), stream_url },
+    headers: { Location: `/v1/agent/runs/${run_id}`, ...replayedHeader(made) },
+  };
+}
