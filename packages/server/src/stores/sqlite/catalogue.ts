@@ -37,25 +37,33 @@ export interface Catalogue {
 }
 
 export function catalogue(reader: DatabaseSyncInstance): Catalogue {
-  const select =
-    "SELECT record, head FROM runs LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id";
-  const one = reader.prepare(`${select} WHERE runs.tenant = ? AND run_id = ?`);
-  const pageWhere = (session: string) => `${select} WHERE runs.tenant = ? AND ${session} AND parent_id IS NULL
-    AND run_id < ? AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?)
+  const selectFrom = (runs: string): string =>
+    `SELECT record, head FROM ${runs} LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id`;
+  // Without statistics the planner takes the primary key, and walks through all runs of the tenant: it is told.
+  const runsBySession = "runs INDEXED BY runs_by_session";
+  const ofSession = "runs.tenant = ? AND session_id = ? AND parent_id IS NULL";
+  const pageWhere = `run_id < ? AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?)
     ORDER BY run_id DESC LIMIT ?`;
-  const page = reader.prepare(pageWhere("? IS NULL"));
-  const pageOfSession = reader.prepare(pageWhere("session_id = ?"));
-  const ofSession = "tenant = ? AND session_id = ? AND parent_id IS NULL";
-  const turns = reader.prepare(`${select} WHERE runs.${ofSession} AND run_id > ? ORDER BY run_id LIMIT ?`);
-  const turnsTotal = reader.prepare(`SELECT count(*) AS total FROM runs WHERE ${ofSession}`);
-  // One look along the index for each turn: it stands for its session where none came after it.
+  const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
+  const page = reader.prepare(
+    `${selectFrom("runs INDEXED BY runs_roots")} WHERE runs.tenant = ? AND parent_id IS NULL AND ${pageWhere}`,
+  );
+  const pageOfSession = reader.prepare(`${selectFrom(runsBySession)} WHERE ${ofSession} AND ${pageWhere}`);
+  const turns = reader.prepare(
+    `${selectFrom(runsBySession)} WHERE ${ofSession} AND run_id > ? ORDER BY run_id LIMIT ?`,
+  );
+  const turnsTotal = reader.prepare(`SELECT count(*) AS total FROM ${runsBySession} WHERE ${ofSession}`);
+  // A turn stands for its session where none came after it: one look for each.
   const sessions = reader.prepare(
-    `SELECT session_id, run_id FROM runs WHERE tenant = ? AND parent_id IS NULL AND session_id IS NOT NULL AND run_id < ?
-     AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.tenant = runs.tenant
+    `SELECT session_id, run_id FROM runs INDEXED BY runs_roots
+     WHERE tenant = ? AND parent_id IS NULL AND session_id IS NOT NULL AND run_id < ?
+     AND NOT EXISTS (SELECT 1 FROM runs AS later INDEXED BY runs_by_session WHERE later.tenant = runs.tenant
        AND later.session_id = runs.session_id AND later.parent_id IS NULL AND later.run_id > runs.run_id)
      ORDER BY run_id DESC LIMIT ?`,
   );
-  const byRoot = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND root_id = ? ORDER BY run_id");
+  const byRoot = reader.prepare(
+    "SELECT record FROM runs INDEXED BY runs_by_root WHERE tenant = ? AND root_id = ? ORDER BY run_id",
+  );
   const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
   const tomb = reader.prepare("SELECT 1 FROM tombstones WHERE tenant = ? AND run_id = ?");
   const feed = reader.prepare(
@@ -79,8 +87,9 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
       return row === undefined ? undefined : headOf(row);
     },
     roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
-      const pages = session_id === null ? page : pageOfSession;
-      const rows = pages.all(tenant, session_id, below, agent, agent, state, state, limit);
+      const where = [below, agent, agent, state, state, limit] as const;
+      const rows =
+        session_id === null ? page.all(tenant, ...where) : pageOfSession.all(tenant, session_id, ...where);
       return (rows as RunRow[]).map(headOf);
     },
     turns: (tenant, session_id, limit, above) =>

@@ -23,8 +23,8 @@ export function endedTrees(reader: DatabaseSyncInstance, hot: Hot, age: AgeClock
   const [whole, full] = [false, true].map((onlyFull) =>
     reader.prepare(
       `SELECT root.run_id, root.ended_ms, json_extract(heads.head, '$.ended_at') AS ended_at,
-        (SELECT count(*) FROM runs WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id) AS runs,
-        (SELECT coalesce(sum(segments.bytes), 0) FROM runs
+        (SELECT count(*) FROM runs INDEXED BY runs_by_root WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id) AS runs,
+        (SELECT coalesce(sum(segments.bytes), 0) FROM runs INDEXED BY runs_by_root
           JOIN segments ON segments.tenant = runs.tenant AND segments.log = runs.run_id
           WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id
           ${onlyFull ? "AND segments.view = 'full'" : ""}) AS bytes

@@ -159,13 +159,14 @@ export const writes = {
   dropSegment: "DELETE FROM segments WHERE segment = ?",
   addFeed:
     "INSERT INTO feed(tenant, log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?,?)",
-  blankFeedOf: "UPDATE feed SET type = 'x.runwire.erased', payload = '{}' WHERE tenant = ? AND by_run = ?",
+  blankFeedOf:
+    "UPDATE feed INDEXED BY feed_by_run SET type = 'x.runwire.erased', payload = '{}' WHERE tenant = ? AND by_run = ?",
   // The last entry stays, whatever its age: its number is the feed's.
   pruneFeed: "DELETE FROM feed WHERE tenant = ? AND log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
   // A run that was erased, or lost the view, while its transcript was folded keeps none.
   keepSnapshot:
     "INSERT OR REPLACE INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?1, ?2, ?3 FROM runs WHERE tenant = ?4 AND run_id = ?5 AND (full_gone = 0 OR ?1 <> 'full')",
-  dropFull: "UPDATE runs SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
+  dropFull: "UPDATE runs INDEXED BY runs_by_root SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
   dropFullSegments: "DELETE FROM segments WHERE tenant = ? AND log = ? AND view = 'full'",
   dropFullSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ? AND view = 'full'",
   dropRun: "DELETE FROM runs WHERE tenant = ? AND run_id = ?",
