@@ -5,7 +5,7 @@
 // other string's beginning in it, so that each character is looked at once.
 const sequences =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u0090\u0098\u009c-\u009f]{0,4096}(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-~]/g;
+  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\r\n\u0007\u001b\u0090\u0098\u009c-\u009f]{0,4096}(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-~]/g;
 const lineBreaks = /\r\n?|[\u0085\u2028\u2029]/g;
 const bidi = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 // Joiners are part of many scripts and emoji; what is left of the class are controls and halves of characters.
@@ -24,7 +24,7 @@ export function harmless(text: string): string {
 // What the next characters may turn into a sequence, a line break or a character.
 const unfinished =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  /(?:(?:\u001b\[|\u009b)[0-?]*[ -/]*|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u0090\u0098\u009c-\u009f]{0,4096}\u001b?|\u001b[ -/]*|\r|[\ud800-\udbff])$/;
+  /(?:(?:\u001b\[|\u009b)[0-?]*[ -/]*|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\r\n\u0007\u001b\u0090\u0098\u009c-\u009f]{0,4096}\u001b?|\u001b[ -/]*|\r|[\ud800-\udbff])$/;
 
 /** Text that is still growing: what is safe already, and the end of it that nobody can judge yet. */
 export function growing(text: string): { readonly safe: string; readonly open: string } {

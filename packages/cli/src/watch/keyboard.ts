@@ -3,10 +3,15 @@
 
 import type { ReadStream } from "node:tty";
 
-export function listenToKeys(
-  input: ReadStream,
-  { onKey, onInterrupt }: { readonly onKey: (key: string) => void; readonly onInterrupt: () => void },
-): () => void {
+export interface KeyListener {
+  onKey(key: string): void;
+  onInterrupt(): void;
+  /** The terminal goes to somebody else until the process is continued. */
+  onSuspend(): void;
+}
+
+/** Returns how to stop. */
+export function listenToKeys(input: ReadStream, { onKey, onInterrupt, onSuspend }: KeyListener): () => void {
   const take = (text: string): void => {
     // Arrows and other keys that mean nothing here come as sequences.
     if (text.length > 1 && text.startsWith("\u001b")) return;
@@ -17,6 +22,7 @@ export function listenToKeys(
     }
   };
   const suspend = (): void => {
+    onSuspend();
     input.setRawMode(false);
     process.once("SIGCONT", () => input.setRawMode(true));
     process.kill(process.pid, "SIGTSTP");

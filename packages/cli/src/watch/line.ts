@@ -106,10 +106,11 @@ function wrap(cells: readonly StyledCell[], room: number, hang: number): StyledC
   let row: StyledCell[] = [];
   let width = 0;
   for (const cell of cells) {
-    // A space that no longer fits hangs over the edge, unseen.
-    if (width + cell.width > room && cell.text !== " ") {
+    // A space that no longer fits hangs over the edge, unseen. What is carried over may, indented, be too long again.
+    while (width + cell.width > room && cell.text !== " ") {
       const margin = rows.length === 0 ? 0 : hang;
-      const space = row.findLastIndex(({ text }, i) => text === " " && i >= margin);
+      if (row.length <= margin) break;
+      const space = row.findLastIndex(({ text }, at) => text === " " && at >= margin);
       const isWord = space > margin + leading(row, margin);
       const rest = isWord ? row.slice(space + 1) : [];
       rows.push(isWord ? row.slice(0, space + 1) : row);

@@ -25,9 +25,10 @@ export function cutLine(label: string, ...spans: readonly Span[]): Line {
   return { gutter: gutterOf(label), spans, fit: "cut", hang: 0 };
 }
 
-export function textLine(label: string, text: string, indent: number): Line {
-  const spans = indent === 0 ? [{ text }] : [{ text: " ".repeat(indent) }, { text }];
-  return { gutter: gutterOf(label), spans, fit: "wrap", hang: indent === 0 ? hangOf(text) : indent };
+/** `indent` is null for a whole line, and where it goes on for the rest of one. */
+export function textLine(label: string, text: string, indent: number | null): Line {
+  const spans = indent === null ? [{ text }] : [{ text: " ".repeat(indent) }, { text }];
+  return { gutter: gutterOf(label), spans, fit: "wrap", hang: indent ?? hangOf(text) };
 }
 
 /** Items of a list go on under their text. */

@@ -21,15 +21,16 @@ export function think(voice: Voice, text: string, nowMs: number, manner: Manner)
 export function say(voice: Voice, text: string, nowMs: number, manner: Manner): Said {
   if (text === "") return { voice, lines: [] };
   const { voice: awake, lines: thought } = unthink(voice, nowMs, manner);
-  const all = (awake.text ?? "") + text;
-  const [last = "", ...complete] = all.split("\n").toReversed();
+  // Before lines are told apart: other characters than `\n` break lines too.
+  const { safe, open } = growing((awake.text ?? "") + text);
+  const [last = "", ...complete] = safe.split("\n").toReversed();
   const lines: Line[] = [...thought];
   let { indent } = awake;
   for (const line of complete.toReversed()) {
     lines.push(...textLines(awake.label, line, indent));
-    indent = 0;
+    indent = null;
   }
-  const cut = cutRows({ ...awake, text: last, indent, said: true }, manner);
+  const cut = cutRows({ ...awake, text: last + open, indent, said: true }, manner);
   return { voice: cut.voice, lines: [...lines, ...cut.lines] };
 }
 
@@ -39,7 +40,7 @@ export function flush(voice: Voice, nowMs: number, manner: Manner): Said {
   const { text, indent, label } = awake;
   if (text === null) return { voice: awake, lines };
   const rest = text === "" ? [] : textLines(label, text, indent);
-  return { voice: { ...awake, text: null, indent: 0 }, lines: [...lines, ...rest] };
+  return { voice: { ...awake, text: null, indent: null }, lines: [...lines, ...rest] };
 }
 
 function unthink(voice: Voice, nowMs: number, { full }: Manner): Said {
@@ -71,16 +72,16 @@ function cutRows(voice: Voice, { columns, live }: Manner): Said {
   const lines: Line[] = [];
   let [rest, at] = [safe, indent];
   for (;;) {
-    const [row = "", next] = wrapText(rest, room - at);
+    const [row = "", next] = wrapText(rest, room - (at ?? 0));
     if (next === undefined) return { voice: { ...voice, text: rest + open, indent: at }, lines };
     lines.push(textLine(label, row, at));
-    at = at === 0 ? fittingHang(hangOf(rest), room) : at;
+    at ??= fittingHang(hangOf(rest), room);
     rest = rest.slice(row.length);
   }
 }
 
 /** Carriage returns and the like may make several lines of one. */
-function textLines(label: string, text: string, indent: number): readonly Line[] {
+function textLines(label: string, text: string, indent: number | null): readonly Line[] {
   return harmless(text.replace(/\r$/, ""))
     .split("\n")
     .map((line) => textLine(label, line, indent));

@@ -27,8 +27,8 @@ export interface Voice {
   readonly thinking: Thinking | null;
   /** The line of text that is not complete yet. */
   readonly text: string | null;
-  /** Where the text of a wrapped line goes on. */
-  readonly indent: number;
+  /** Where the further rows of a line go on whose first are out already; null before that. */
+  readonly indent: number | null;
   /** Whether it has said something since its last settled message. */
   readonly said: boolean;
   readonly tools: ReadonlyMap<string, Tool>;
@@ -91,7 +91,7 @@ export function firstVoice(run_id: string, label: string, call_id: string | null
     call_id,
     thinking: null,
     text: null,
-    indent: 0,
+    indent: null,
     said: false,
     tools: new Map(),
   };

@@ -89,7 +89,9 @@ export async function watch(
     });
   }
 
-  const stopKeys = prompts ? listenToKeys(stdin, { onKey, onInterrupt: options.interrupt }) : () => {};
+  const stopKeys = prompts
+    ? listenToKeys(stdin, { onKey, onInterrupt: options.interrupt, onSuspend: screen.clear })
+    : () => {};
   const timer = live ? setInterval(draw, wheelMs) : undefined;
   try {
     const source = sseSource({

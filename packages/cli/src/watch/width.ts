@@ -4,7 +4,8 @@ const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const plain = /^[ -~]*$/;
 const wide =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18aff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
-const noRoom = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
+const noRoom = /^[\p{Mn}\p{Me}\p{Cf}\u1160-\u11ff]$/u;
+const emoji = /^[\p{Extended_Pictographic}\p{Regional_Indicator}]|\u20e3/u;
 
 export interface Cell {
   readonly text: string;
@@ -22,7 +23,10 @@ export function widthOf(text: string): number {
   return cellsOf(text).reduce((sum, { width }) => sum + width, 0);
 }
 
+/** Only emoji are joined to one sign by every terminal; of other clusters the parts are counted. */
 function cellWidth(segment: string): number {
-  if (noRoom.test(segment)) return 0;
-  return wide.test(segment) ? 2 : 1;
+  if (emoji.test(segment)) return wide.test(segment) ? 2 : 1;
+  let width = 0;
+  for (const part of segment) width += noRoom.test(part) ? 0 : wide.test(part) ? 2 : 1;
+  return width;
 }
