@@ -7,8 +7,9 @@ export default defineConfig({
     include: ["packages/*/dist/**/*.test.js"],
     exclude: ["**/node_modules/**", ...compiledWithoutSource()],
     pool: "forks",
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A guard against what hangs, not a measure: machines that build and test at once are slow.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     reporters: ["default", "./scripts/vitest-reporter.mjs"],
   },
 });
