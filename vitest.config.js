@@ -7,6 +7,8 @@ export default defineConfig({
     include: ["packages/*/dist/**/*.test.js"],
     exclude: ["**/node_modules/**", ...compiledWithoutSource()],
     pool: "forks",
+    // Most of a test is waiting for servers and disks.
+    maxWorkers: 2,
     // A guard against what hangs, not a measure: machines that build and test at once are slow.
     testTimeout: 120_000,
     hookTimeout: 120_000,

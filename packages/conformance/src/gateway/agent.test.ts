@@ -12,7 +12,7 @@ import { openReading, readAll, streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
 const luck = chance("agent");
-const kills = isSoak ? 20 : 4;
+const kills = isSoak ? 20 : 2;
 const serve = [
   process.execPath,
   fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url)),
