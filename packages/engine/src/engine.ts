@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { idSource } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey } from "@runwire/server";
+import { aborter } from "./aborter.js";
 import { drive } from "./loop.js";
 import type { Model } from "./model.js";
 import type { Tool } from "./tool.js";
@@ -20,7 +21,7 @@ export interface EngineOptions {
 export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
     const ids = idSource(Math.random);
-    const stopping = new AbortController();
+    const stopping = aborter();
     const running = new Map<string, Promise<void>>();
 
     function take(run: RunKey): void {

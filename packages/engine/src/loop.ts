@@ -3,6 +3,7 @@
 
 import type { Draft } from "@runwire/protocol";
 import type { AgentHost, RunKey } from "@runwire/server";
+import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
 import { runCalls } from "./calls.js";
 import { finish } from "./finish.js";
@@ -38,8 +39,8 @@ export interface Loop extends LoopParts {
 
 /** Resolves when the run has ended; rejects where it cannot go on. `signal` stops without ending it. */
 export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void> {
-  let talk = new AbortController();
-  let toil = new AbortController();
+  let talk = aborter();
+  let toil = aborter();
   const stop = (): void => {
     talk.abort();
     toil.abort();
@@ -63,8 +64,8 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
   try {
     while (!isOver(log.work)) {
       signal.throwIfAborted();
-      talk = new AbortController();
-      toil = new AbortController();
+      talk = aborter();
+      toil = aborter();
       await round(loop, log.work);
     }
   } finally {

@@ -375,7 +375,7 @@ export const errorTable = {
   },
   "KAI-MODEL-KEY-0001": {
     status: 422,
-    grpc: "FAILED_PRECONDITION",
+    grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "model has no key",
     help: "The message names the variable that is not set. Set it where the server starts, or ask for another model.",

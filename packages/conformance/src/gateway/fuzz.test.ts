@@ -17,7 +17,7 @@ import { streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
 const luck = chance("fuzz");
-const count = isSoak ? 100_000 : 1500;
+const count = isSoak ? 100_000 : 600;
 const atOnce = 20;
 const freshEvery = 25;
 const timeout = isSoak ? 3_600_000 : 60_000;
