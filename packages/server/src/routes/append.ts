@@ -19,7 +19,7 @@ import { badParam } from "../http/check.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { draft, id, json, members } from "../http/shapes.js";
-import type { ProducerClaim } from "../ingest.js";
+import type { ProducerClaim } from "../log/accept.js";
 import type { Rooms } from "../rooms.js";
 import { appendSession } from "../transports/append-session.js";
 import { readableHead } from "../transports/open.js";

@@ -7,7 +7,7 @@ import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
 import { parseLine } from "../http/body.js";
 import type { Call } from "../http/route.js";
-import type { ProducerClaim } from "../ingest.js";
+import type { ProducerClaim } from "../log/accept.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";

@@ -1,0 +1,116 @@
+// What a producer's drafts do inside a commit: those that are stored already are skipped, and each of the others is held
+// against the run's state, its plan gate and its children before it is written.
+
+import { type Draft, is, isFinal, limits, RunwireError } from "@runwire/protocol";
+import { descendant, spawn } from "./children.js";
+import type { Commit } from "./commit.js";
+import { type Head, isEnded } from "./head.js";
+import { forbidden, headIn, move, type Said } from "./lifecycle.js";
+
+/** Who is writing, so that a retry stores once: the number is that of the first draft. */
+export interface ProducerClaim {
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+export interface Appended {
+  /** Positions in the full view; null where every draft was already stored or said nothing new. */
+  readonly first_pos: number | null;
+  readonly last_pos: number;
+  readonly last_producer_seq?: number;
+}
+
+export function appendDrafts(
+  commit: Commit,
+  run_id: string,
+  drafts: readonly Draft[],
+  claim: ProducerClaim | undefined,
+  said: ReadonlyMap<string, Said>,
+): Appended {
+  const head = headIn(commit, run_id);
+  const before = head.views.full.pos;
+  let fresh = drafts;
+  if (claim !== undefined) {
+    const stored = storedSeq(head.producers, claim);
+    fresh = drafts.slice(Math.max(0, stored + 1 - claim.seq));
+    if (fresh.length > 0) {
+      const seq = claim.seq + drafts.length - 1;
+      commit.mark({ log: run_id, id: claim.id, epoch: claim.epoch, seq });
+    }
+  }
+  if (fresh.length > 0 && isEnded(head))
+    throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
+  for (const [i, draft] of fresh.entries()) {
+    try {
+      accept(commit, run_id, draft, said);
+    } catch (error) {
+      const place = `event ${drafts.length - fresh.length + i + 1}`;
+      throw error instanceof RunwireError && drafts.length > 1 ? error.at(place) : error;
+    }
+  }
+  const after = headIn(commit, run_id);
+  const last_pos = after.views.full.pos;
+  return {
+    first_pos: last_pos > before ? before + 1 : null,
+    last_pos,
+    ...(claim === undefined ? {} : { last_producer_seq: after.producers[claim.id]?.seq ?? 0 }),
+  };
+}
+
+/**
+ * The last number stored of this producer. Numbers go on across epochs: an older epoch may not write, and a newer
+ * one begins after what is stored, because what came before is not its to repeat.
+ */
+function storedSeq(producers: Head["producers"], claim: ProducerClaim): number {
+  const known = Object.hasOwn(producers, claim.id) ? producers[claim.id] : undefined;
+  if (known === undefined && Object.keys(producers).length >= limits.producersPerRunMax) {
+    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a run may have ${limits.producersPerRunMax} producers`);
+  }
+  const { epoch, seq } = known ?? { epoch: claim.epoch, seq: 0 };
+  if (claim.epoch < epoch) {
+    throw new RunwireError("KAI-PRODUCER-FENCED-0001", `epoch ${claim.epoch} is older than ${epoch}`);
+  }
+  if (claim.epoch > epoch ? claim.seq !== seq + 1 : claim.seq > seq + 1) {
+    throw new RunwireError("KAI-PRODUCER-GAP-0001", `got ${claim.seq}, the next is ${seq + 1}`);
+  }
+  return seq;
+}
+
+/** One draft of a producer, for the run or one of its live descendants. */
+function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<string, Said>): void {
+  const target = draft.child_id == null ? run_id : descendant(commit, run_id, draft.child_id);
+  if (is(draft, "run.lifecycle")) {
+    const head = headIn(commit, target);
+    const { state } = draft.payload;
+    const gated = head.state === "planning" || head.state === "awaiting_approval";
+    if (head.run.planning_gate === "required" && gated && !isFinal(state) && state === "running") {
+      throw forbidden(head, "waits until its plan is approved");
+    }
+    const payload = { ...draft.payload, reason: draft.payload.reason ?? null };
+    move(commit, target, payload, { said: said.get(target), scope: draft.scope });
+    return;
+  }
+  if (is(draft, "child.spawn")) {
+    spawn(commit, target, draft.payload, { scope: draft.scope });
+    return;
+  }
+  if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);
+  if (is(draft, "clarify.requested")) newRequest(commit, target, draft.payload.clarify_id);
+  commit.write(target, draft);
+  if (is(draft, "plan.proposal")) passGate(commit, target);
+}
+
+/** An id is asked under once: a repeated answer to the first request must not answer another. */
+function newRequest(commit: Commit, run_id: string, id: string): void {
+  if (Object.hasOwn(headIn(commit, run_id).requests, id)) throw new RunwireError("KAI-RUN-REQUEST-0004", id);
+}
+
+/** A proposed plan waits for a person where the run was started so, and only shows itself otherwise. */
+function passGate(commit: Commit, run_id: string): void {
+  const { state, run } = headIn(commit, run_id);
+  if (state !== "planning") return;
+  if (run.planning_gate === "required")
+    move(commit, run_id, { state: "awaiting_approval", reason: "plan proposed" });
+  if (run.planning_gate === "preview") move(commit, run_id, { state: "running", reason: "plan shown" });
+}
