@@ -78,14 +78,14 @@ const prices: { readonly [provider: string]: { readonly [model: string]: Price }
 /** What nobody sends a bill for. */
 const free: ReadonlySet<string> = new Set(["local", "runwire"]);
 
-/** In US dollars; null where the price is not known. */
+/** In US dollars; null where the price is not known, or what was used is not. */
 export function costOf(
   { provider, name }: Pick<Model, "provider" | "name">,
-  usage: ModelUsage,
+  usage: ModelUsage | undefined,
 ): number | null {
   if (free.has(provider)) return 0;
   const price = priceOf(provider, name);
-  if (price === undefined) return null;
+  if (price === undefined || usage === undefined) return null;
   const { input_tokens, output_tokens, cached_tokens } = usage;
   const { input, cached, output } =
     price.long !== undefined && input_tokens > price.long.inputTokens ? price.long : price;

@@ -83,7 +83,21 @@ describe("the demo", () => {
     );
     expect(kinds).toEqual(["plan", "fan-out", "fan-in", "done"]);
     const own = events.filter(({ child_id }) => child_id === null).map(({ type }) => type);
-    expect(own.slice(-4)).toEqual(["step.boundary", "message.settled", "title", "run.lifecycle"]);
+    expect(own.slice(own.lastIndexOf("step.boundary"))).toEqual([
+      "step.boundary",
+      "message.settled",
+      "title",
+      "suggestions",
+      "usage",
+      "usage",
+      "run.lifecycle",
+    ]);
+    // Those below it report to it, and to nobody else.
+    const asides = events.filter(({ type }) => type === "title" || type === "suggestions");
+    expect(asides.map(({ child_id, payload }) => [child_id, payload])).toEqual([
+      [null, { title: "Compare three charting libraries" }],
+      [null, { suggestions: expect.arrayContaining(["Tell me more about uPlot"]) }],
+    ]);
   });
 
   it("says and does the same, whenever its server is killed", async () => {
