@@ -160,6 +160,8 @@ export async function startGateway(
   const url = `${tls === null ? "http" : "https"}://${name}:${door.port}`;
   const runs = store.levels().runsLive;
   const ms = Math.round(clock.monotonic() - beganMs);
+  if (tls !== null && tls.endsMs <= clock.now())
+    report("warn", "certificate has ended", { ended: new Date(tls.endsMs).toISOString() });
   report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
 
   async function shut(): Promise<void> {

@@ -70,7 +70,7 @@ export function operationRoutes(
           );
         const { metrics, hub, store, connections } = rooms;
         const text = await metrics.text({
-          ready: !connections.leaving,
+          leaving: connections.leaving,
           connections: connectionCount(),
           hub: hub.levels(),
           store: store.levels(),

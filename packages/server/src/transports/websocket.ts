@@ -49,15 +49,20 @@ export function webSockets(rooms: Rooms): Sockets {
     handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
   });
 
-  // Node gives the handshake no response of its own to put a header on.
+  // Node gives the handshake no response of its own to put a header on, or to refuse it with.
   const requestIds = new WeakMap<IncomingMessage, string>();
   server.on("headers", (headers, req) => {
     headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
   });
+  const refusals = new WeakMap<IncomingMessage, (error: RunwireError) => void>();
+  server.on("wsClientError", ({ message }, _socket, req) => {
+    refusals.get(req)?.(new RunwireError("KAI-STREAM-FRAME-0002", message));
+  });
 
   const accept = ({ req, socket, head, requestId, accepted }: Upgrade<unknown>): Promise<WebSocket> =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       requestIds.set(req, requestId);
+      refusals.set(req, reject);
       server.handleUpgrade(req, socket, head, (ws) => {
         accepted();
         ws.on("ping", (data) => {
