@@ -6,8 +6,8 @@ import { aborter } from "./aborter.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import { ModelFailure, type ModelRequest, type ModelUsage } from "./model.js";
-import { used } from "./usage.js";
+import { ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
+import { used, usedInPart } from "./usage.js";
 import type { Work } from "./work.js";
 
 export interface Afterthoughts {
@@ -48,15 +48,15 @@ async function aside({ model, talking }: Loop, request: ModelRequest): Promise<A
   talk.addEventListener("abort", stop, { once: true });
   const cancel = systemClock.after(limits.afterthoughtMsMax, stop);
   let text = "";
-  let isWhole = false;
+  let finished: Extract<ModelPart, { kind: "finished" }> | undefined;
   let usage: ModelUsage | undefined;
   let hasBegun = false;
   try {
     for await (const part of model.stream(request, hurry.signal)) {
       hasBegun = true;
       if (part.kind === "text") text += part.text;
-      else if (part.kind === "used" || part.kind === "finished") ({ usage } = part);
-      if (part.kind === "finished") isWhole = part.reason === "stop";
+      else if (part.kind === "used") ({ usage } = part);
+      else if (part.kind === "finished") finished = part;
     }
   } catch (error) {
     // It is left out, whatever happened; what it used up is counted all the same.
@@ -65,8 +65,10 @@ async function aside({ model, talking }: Loop, request: ModelRequest): Promise<A
     cancel();
     talk.removeEventListener("abort", stop);
   }
+  if (finished !== undefined)
+    return { text: finished.reason === "stop" ? text : "", used: [used(model, finished.usage)] };
   const isPaid = hasBegun || usage !== undefined;
-  return { text: isWhole ? text : "", used: isPaid ? [used(model, usage)] : [] };
+  return { text: "", used: isPaid ? [usedInPart(model, usage)] : [] };
 }
 
 function titleRequest({ messages }: Work): ModelRequest {

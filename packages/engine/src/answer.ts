@@ -8,7 +8,7 @@ import type { Loop } from "./loop.js";
 import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
 import { offered, stepsOf, withoutStep } from "./plan-steps.js";
 import { type FailedTry, streamWithRetries } from "./retry.js";
-import { used } from "./usage.js";
+import { used, usedInPart } from "./usage.js";
 import { isOver, type Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
@@ -107,7 +107,7 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
 
 /** Somebody pays for the part of an answer that was given, too. A run that has ended takes no more events. */
 async function interrupted({ log, model }: Loop, usage: ModelUsage | undefined | null): Promise<undefined> {
-  if (usage !== null && !isOver(log.work)) await log.write(used(model, usage)).catch(() => {});
+  if (usage !== null && !isOver(log.work)) await log.write(usedInPart(model, usage)).catch(() => {});
 }
 
 export function completed(
@@ -137,7 +137,7 @@ async function told({ log, model }: Loop, failed: FailedTry): Promise<void> {
     ...(waitMs === null ? {} : { wait_ms: waitMs }),
   };
   const hit: Draft[] = kind === "rate-limit" ? [{ type: "rate_limit.hit", payload: facts } as Draft] : [];
-  const spent = usage !== undefined || hadBegun ? [used(model, usage)] : [];
+  const spent = usage !== undefined || hadBegun ? [usedInPart(model, usage)] : [];
   await log.write({ type: "model.failed", payload: facts }, ...hit, ...spent);
 }
 

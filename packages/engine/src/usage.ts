@@ -3,10 +3,19 @@
 
 import type { Draft } from "@runwire/protocol";
 import type { Model, ModelUsage } from "./model.js";
-import { costOf } from "./prices.js";
+import { costOf, isFree } from "./prices.js";
 
-/** Without `usage`, something was used up and nobody tells how much. What nobody can price is said to be so. */
-export function used(model: Model, usage: ModelUsage | undefined): Draft {
+/** What nobody can price is said to be so. */
+export function used(model: Model, usage: ModelUsage): Draft {
+  return usageOf(model, usage, costOf(model, usage) !== null);
+}
+
+/** Of a request that did not come to its end: the last of it was used up too, and nobody tells how much that was. */
+export function usedInPart(model: Model, usage: ModelUsage | undefined): Draft {
+  return usageOf(model, usage, isFree(model));
+}
+
+function usageOf(model: Model, usage: ModelUsage | undefined, isKnown: boolean): Draft {
   const cost_usd = costOf(model, usage);
   return {
     type: "usage",
@@ -15,7 +24,8 @@ export function used(model: Model, usage: ModelUsage | undefined): Draft {
       provider: model.provider,
       ...usage,
       requests: 1,
-      ...(cost_usd === null ? { unpriced_requests: 1 } : { cost_usd }),
+      ...(cost_usd === null ? {} : { cost_usd }),
+      ...(isKnown ? {} : { unpriced_requests: 1 }),
     },
   };
 }
