@@ -51,7 +51,10 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   const { log, model, newId } = loop;
   const signal = loop.talking();
   const { name, provider } = model;
-  await log.write({ type: "model.requested", payload: { model: name, provider } });
+  await log.write(...(log.work.unpaid ? [usedInPart(model, undefined)] : []), {
+    type: "model.requested",
+    payload: { model: name, provider },
+  });
   const calls: Call[] = [];
   const ids = new Map<string, string>();
   const idOf = (given: string): string => {

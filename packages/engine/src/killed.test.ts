@@ -76,6 +76,9 @@ test("an answer that its server was killed in goes on from what was said", async
   expect(fake.requests[0]?.partial).toBe(before);
   expect(joined(events, "text.delta")).toBe(said.text);
   expect(payloadsOf(events, "message.settled")).toMatchObject([{ text: said.text }]);
+  // The provider was asked twice, and each time counts.
+  const answers = events.findIndex(({ type }) => type === "message.settled");
+  expect(payloadsOf(events.slice(0, answers), "usage")).toMatchObject([{ requests: 1 }, { requests: 1 }]);
   expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
 });
 

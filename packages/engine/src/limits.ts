@@ -21,7 +21,7 @@ export const limits = {
   historyEventsMax: 20_000,
   /** … read within this time, and kept for that long, for so many tenants. */
   historyReadMsMax: 1000,
-  historyMs: 5 * 60_000,
+  historyMs: 60_000,
   historyTenantsMax: 100,
   /** How long a model may take to begin an answer … */
   firstPartMsMax: 60_000,

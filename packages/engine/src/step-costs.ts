@@ -1,5 +1,5 @@
 // The step costs of a tenant's last planned runs. They are read from the logs, so a restart forgets nothing; and kept for
-// some minutes, since an estimate need not know of the run that ended just now.
+// a minute, since an estimate need not know of the run that ended just now. That there are none yet is not kept.
 
 import type { StoredEvent } from "@runwire/protocol";
 import type { AgentHost } from "@runwire/server";
@@ -17,10 +17,15 @@ export function recentStepCosts(host: AgentHost): StepCosts {
     const nowMs = host.clock.monotonic();
     const known = kept.get(tenant);
     if (known !== undefined && known.endsMs > nowMs) return known.costs;
-    const costs = read(host, tenant).catch((error: unknown) => {
-      host.report("warn", "no history for an estimate", { tenant, error: String(error) });
-      return [];
-    });
+    const costs = read(host, tenant)
+      .catch((error: unknown): readonly StepCost[] => {
+        host.report("warn", "no history for an estimate", { tenant, error: String(error) });
+        return [];
+      })
+      .then((found) => {
+        if (found.length === 0) kept.delete(tenant);
+        return found;
+      });
     kept.delete(tenant);
     kept.set(tenant, { endsMs: nowMs + limits.historyMs, costs });
     const [oldest] = kept.keys();

@@ -14,6 +14,8 @@ export interface Work {
   readonly messages: readonly ChatMessage[];
   /** The answer that is being made; null between two. */
   readonly answer: Answer | null;
+  /** Whether a model was asked whose usage is not in the log: what a crash cut off was used up all the same. */
+  readonly unpaid: boolean;
   /** Calls of the last whole answer, in the model's order. */
   readonly calls: readonly CallWork[];
   /** What people have said to the running run, not yet handed on. */
@@ -62,6 +64,7 @@ export const firstWork: Work = {
   asked: {},
   messages: [],
   answer: null,
+  unpaid: false,
   calls: [],
   steers: [],
   redirection: null,
@@ -101,12 +104,18 @@ export function advance(work: Work, event: Event): Work {
       return moved;
     }
     case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" } };
+      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true };
+    case "usage":
+      return { ...moved, unpaid: false };
+    case "reasoning.delta":
+      // A try after a failed one has no request of its own in the log.
+      return e.payload.call_id == null ? { ...moved, unpaid: true } : moved;
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
       return {
         ...moved,
         answer: { text: work.answer.text + e.payload.text },
+        unpaid: true,
         said: work.said + e.payload.text,
       };
     case "tool.call": {
@@ -114,6 +123,8 @@ export function advance(work: Work, event: Event): Work {
       const step = typeof plan_step === "string" ? { plan_step } : {};
       return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input, ...step }] };
     }
+    case "model.failed":
+      return { ...moved, unpaid: false };
     case "model.completed":
       return answered(moved, e.payload.carry);
     case "tool.start":
