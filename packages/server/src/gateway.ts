@@ -9,6 +9,7 @@ import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { encodings } from "./encodings.js";
 import { makeFolder } from "./folder.js";
 import { accounts } from "./http/account.js";
 import { listen } from "./http/listening.js";
@@ -102,6 +103,7 @@ export async function startGateway(
     clock,
     store,
     transcripts: folded,
+    encodings: encodings(store),
     hub: hub(store, bus),
     blobs,
     ingest: writer,

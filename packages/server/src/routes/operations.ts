@@ -94,7 +94,7 @@ export function operationRoutes(
         body: {
           dialects: [...dialects.values()].map(({ name, cursor, backpressure, carries }) => ({
             name,
-            cursor,
+            cursor: typeof cursor === "string" ? cursor : "own",
             backpressure,
             carries: carries === "all" ? "all" : [...carries],
             reads: true,
