@@ -2,7 +2,7 @@
 // a title and suggestions, where the model makes them in time. These, what was not handed on and the end are one append:
 // a crash before it leaves nothing of them, and none is written twice.
 
-import type { Draft } from "@runwire/protocol";
+import { type Draft, RunwireError } from "@runwire/protocol";
 import { afterthoughts } from "./afterthoughts.js";
 import { boundary } from "./answer.js";
 import type { Loop } from "./loop.js";
@@ -23,8 +23,14 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
   const leftovers = log.work.steers.map(
     ({ steer_id, text }): Draft => ({ type: "steer.leftover", payload: { steer_id, text } }),
   );
-  await log.write(...thoughts.told, ...leftovers, ...thoughts.used, {
-    type: "run.lifecycle",
-    payload: { state: "done", reason: null },
-  });
+  try {
+    await log.write(...thoughts.told, ...leftovers, ...thoughts.used, {
+      type: "run.lifecycle",
+      payload: { state: "done", reason: null },
+    });
+  } catch (error) {
+    // Somebody paused or redirected it at the last moment: the next round sees to that.
+    if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-STATE-0001") throw error;
+    await log.until(({ state }) => state !== "running");
+  }
 }

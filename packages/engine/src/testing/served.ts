@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Event, Facts } from "@runwire/protocol";
+import type { Draft, Event, Facts } from "@runwire/protocol";
 import { type Settings, startGateway } from "@runwire/server";
 import { demoModel } from "../demo/model.js";
 import { engine } from "../engine.js";
@@ -17,18 +17,33 @@ export interface Served {
   close(): Promise<void>;
 }
 
-export async function served(
-  tools: readonly Tool[] = [lookTool],
-  given: Partial<Settings> = {},
-): Promise<Served> {
+export interface ServedOptions {
+  readonly tools?: readonly Tool[];
+  /** Called before the agent's drafts are stored. */
+  readonly before?: (run_id: string, drafts: readonly Draft[]) => Promise<void>;
+}
+
+export async function served({ tools = [lookTool], before }: ServedOptions = {}): Promise<Served> {
   const dataFolder = mkdtempSync(join(tmpdir(), "runwire-served-"));
   let env: ModelEnv = {};
   let limits: Choice["limits"];
   const demo = demoModel({ wordMs: 0 });
   const modelOf = (name: string | null) =>
     chooseModel(name, { env, demo, ...(limits === undefined ? {} : { limits }) });
-  const settings: Partial<Settings> = { port: 0, dataFolder, durability: "os", log: "error", ...given };
-  const gateway = await startGateway(settings, undefined, engine({ modelOf, tools, planningGate: "off" }));
+  const settings: Partial<Settings> = { port: 0, dataFolder, durability: "os", log: "error" };
+  const makeAgent = engine({ modelOf, tools, planningGate: "off" });
+  const gateway = await startGateway(settings, undefined, (host) =>
+    makeAgent({
+      ...host,
+      writer: {
+        ...host.writer,
+        async append(run, drafts, claim) {
+          await before?.(run.run_id, drafts);
+          return host.writer.append(run, drafts, claim);
+        },
+      },
+    }),
+  );
   return {
     url: gateway.url,
     given(nextEnv, nextLimits) {
