@@ -26,7 +26,7 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
   try {
     await log.write(...thoughts.told, ...leftovers, ...thoughts.used, {
       type: "run.lifecycle",
-      payload: { state: "done", reason: null },
+      payload: { state: "done", reason: reasons[work.finishReason] ?? null },
     });
   } catch (error) {
     // Somebody paused or redirected it at the last moment: the next round sees to that.
@@ -34,3 +34,9 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
     await log.until(({ state }) => state !== "running");
   }
 }
+
+/** An answer that is not all that the model had to say is an answer still, but nobody should take it for whole. */
+const reasons: { readonly [finishReason: string]: string } = {
+  length: "the answer was cut off at the model's length limit",
+  filtered: "the provider withheld some of the answer",
+};

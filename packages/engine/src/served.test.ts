@@ -148,6 +148,15 @@ describe.each(wires)("$model", ({ model, wire, keyName, env }) => {
     expect(payloadsOf(events, "suggestions")).toEqual([{ suggestions: asideSuggestions }]);
   });
 
+  test("an answer that was too long for the model says so at its end", async () => {
+    const { events } = await run(() => answer({ ...said, finish: "length" }));
+    expect(payloadsOf(events, "model.completed")).toMatchObject([{ finish_reason: "length" }]);
+    expect(events.at(-1)?.payload).toMatchObject({
+      state: "done",
+      reason: expect.stringContaining("length limit"),
+    });
+  });
+
   test("a rate limit is told, waited for, and the run goes on", async () => {
     const { events } = await run((n) =>
       n === 0 ? refusal(429, "rate_limit_error", { "retry-after-ms": "40" }) : answer(said),

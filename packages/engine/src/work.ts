@@ -30,6 +30,8 @@ export interface Work {
   readonly steps: number;
   /** Whether the last answer asked for nothing more. */
   readonly finished: boolean;
+  /** Why the provider ended the last whole answer, in its words made ours. */
+  readonly finishReason: string;
   /** Text of the answers since the last settled message. */
   readonly said: string;
   /** Whether the last answer stands as the run's message. */
@@ -73,6 +75,7 @@ export const firstWork: Work = {
   planned: false,
   steps: 0,
   finished: false,
+  finishReason: "",
   said: "",
   settled: false,
   title: null,
@@ -126,7 +129,7 @@ export function advance(work: Work, event: Event): Work {
     case "model.failed":
       return { ...moved, unpaid: false };
     case "model.completed":
-      return answered(moved, e.payload.carry);
+      return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload.carry);
     case "tool.start":
       return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
