@@ -19,7 +19,7 @@ export async function runCalls(loop: Loop, work: Work): Promise<void> {
   await Promise.all(Array.from({ length: limits.callsAtOnceMax }, worker));
   if (loop.working().aborted) return;
   const kind = work.calls.some(({ tool }) => tool === spawnTool.name) ? "fan-in" : "tool-roundtrip";
-  await loop.log.write(boundary(loop.log.work, kind));
+  await loop.log.write(boundary(loop.log.work, kind, work.calls));
 }
 
 async function runCall(loop: Loop, call: CallWork): Promise<void> {

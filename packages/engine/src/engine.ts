@@ -8,6 +8,7 @@ import type { Agent, AgentHost, MakeAgent, RunKey } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { drive } from "./loop.js";
 import type { Model } from "./model.js";
+import { recentStepCosts } from "./step-costs.js";
 import type { Tool } from "./tool.js";
 
 export interface EngineOptions {
@@ -22,6 +23,7 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
   return (host: AgentHost): Agent => {
     const ids = idSource(Math.random);
     const stopping = aborter();
+    const stepCosts = recentStepCosts(host);
     const running = new Map<string, Promise<void>>();
 
     function take(run: RunKey): void {
@@ -44,6 +46,7 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
             modelOf,
             tools,
             workspace,
+            stepCosts,
             take,
             newId: (prefix) => ids.next(prefix, host.clock.now()),
           },

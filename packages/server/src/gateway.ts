@@ -98,7 +98,7 @@ export async function startGateway(
   });
   const head = store.head;
   const follow = follower(store, bus);
-  const agent = makeAgent?.({ clock, writer, head, follow, dataFolder, report });
+  const agent = makeAgent?.({ clock, writer, head, runs: store.listRuns, follow, dataFolder, report });
   const rooms: Rooms = {
     clock,
     store,
