@@ -15,6 +15,7 @@ import {
 } from "./model.js";
 import { costOf } from "./prices.js";
 import { type Retry, streamWithRetries } from "./retry.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
@@ -41,7 +42,7 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
   await log.write(
     ...calls.map((call): Draft => ({ type: "tool.call", payload: { ...call } })),
     ...completed(loop, finished),
-    ...(isFanOut ? [boundary(work, "fan-out")] : []),
+    ...(isFanOut ? [await boundary(loop, "fan-out")] : []),
   );
 }
 
@@ -137,13 +138,6 @@ async function told({ log, model }: Loop, { failure, try: tried, waitMs }: Retry
   };
   const hit: Draft[] = kind === "rate-limit" ? [{ type: "rate_limit.hit", payload: facts } as Draft] : [];
   await log.write({ type: "model.failed", payload: facts }, ...hit);
-}
-
-export function boundary(
-  { steps }: Work,
-  step_kind: "plan" | "tool-roundtrip" | "fan-out" | "fan-in" | "done",
-): Draft {
-  return { type: "step.boundary", payload: { step_index: steps, step_kind } };
 }
 
 function systemText({ plan }: Work): string {

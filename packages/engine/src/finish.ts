@@ -1,18 +1,19 @@
 // The end of a run that has said all it wanted: the message is settled, what belongs to it follows, and then the end.
 
 import type { Draft } from "@runwire/protocol";
-import { boundary } from "./answer.js";
 import type { Loop } from "./loop.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
-export async function finish({ log, newId }: Loop, work: Work): Promise<void> {
+export async function finish(loop: Loop, work: Work): Promise<void> {
+  const { log, newId } = loop;
   const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
   const leftovers = work.steers.map(
     ({ steer_id, text: said }): Draft => ({ type: "steer.leftover", payload: { steer_id, text: said } }),
   );
   const title = work.title === null ? titleOf(work) : null;
   await log.write(
-    boundary(work, "done"),
+    await boundary(loop, "done"),
     { type: "message.settled", payload: { text, message_id: newId("msg") } },
     ...(title === null ? [] : [{ type: "title", payload: { title } } satisfies Draft]),
     ...leftovers,

@@ -1,9 +1,10 @@
 // A run that plans first asks its model for a plan, by the one tool that it is given for that.
 
 import { type Draft, type Plan, type PlanStep, planIntents } from "@runwire/protocol";
-import { ask, boundary, completed } from "./answer.js";
+import { ask, completed } from "./answer.js";
 import type { Loop } from "./loop.js";
 import { ModelFailure, type ToolSpec } from "./model.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
 export const planTool: ToolSpec = {
@@ -49,5 +50,5 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
     steps: steps.map((step, i) => ({ ...step, id: `s${i + 1}`, title: String(step.title) })),
   };
   const proposal: Draft = { type: "plan.proposal", payload: { plan } };
-  await loop.log.write(...completed(loop, said.finished), proposal, boundary(work, "plan"));
+  await loop.log.write(...completed(loop, said.finished), proposal, await boundary(loop, "plan"));
 }

@@ -25,6 +25,10 @@ export interface Work {
   /** Whether the model was asked for a plan, and gave it. */
   readonly planned: boolean;
   readonly steps: number;
+  /** What the step was whose calls have all ended, until its end is in the log. */
+  readonly stepOver: "tool-roundtrip" | "fan-in" | null;
+  /** The last checkpoint that a step names. */
+  readonly checkpoint_id: string | null;
   /** Whether the last answer asked for nothing more. */
   readonly finished: boolean;
   /** Text of the answers since the last settled message. */
@@ -67,6 +71,8 @@ export const firstWork: Work = {
   plan: null,
   planned: false,
   steps: 0,
+  stepOver: null,
+  checkpoint_id: null,
   finished: false,
   said: "",
   settled: false,
@@ -99,7 +105,7 @@ export function advance(work: Work, event: Event): Work {
       return moved;
     }
     case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" } };
+      return { ...moved, answer: { text: work.answer?.text ?? "" }, stepOver: null };
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
       return {
@@ -145,8 +151,10 @@ export function advance(work: Work, event: Event): Work {
       return delivered(moved, e.payload.steer_id, e.payload.text);
     case "plan.proposal":
       return { ...moved, plan: e.payload.plan, planned: true };
-    case "step.boundary":
-      return { ...moved, steps: work.steps + 1 };
+    case "step.boundary": {
+      const checkpoint_id = e.payload.checkpoint_id ?? work.checkpoint_id;
+      return { ...moved, steps: work.steps + 1, stepOver: null, checkpoint_id };
+    }
     case "message.settled":
       return { ...moved, settled: true, said: "" };
     case "title":
@@ -217,7 +225,7 @@ function redirected(work: Work, instruction: string): Work {
   const before: readonly ChatMessage[] =
     said === "" ? work.messages : [...work.messages, { role: "assistant", content: said, calls: [] }];
   const messages: readonly ChatMessage[] = [...before, { role: "user", content: instruction }];
-  return { ...work, answer: null, calls: [], messages, redirection: null, finished: false };
+  return { ...work, answer: null, calls: [], stepOver: null, messages, redirection: null, finished: false };
 }
 
 /** Once every call has ended, the results are handed on together. */
@@ -226,7 +234,8 @@ function resultsIn(work: Work): Work {
   const results = work.calls.map(
     ({ call_id, tool, ok, output }): ChatMessage => ({ role: "tool", call_id, tool, ok, output }),
   );
-  return { ...work, calls: [], messages: [...work.messages, ...results] };
+  const stepOver = work.calls.some(({ tool }) => tool === "spawn") ? "fan-in" : "tool-roundtrip";
+  return { ...work, calls: [], stepOver, messages: [...work.messages, ...results] };
 }
 
 function delivered(work: Work, steer_id: unknown, text: string): Work {

@@ -63,6 +63,17 @@ export const inboxItem = members({
   title: z.string().nullable(),
 }).meta({ id: "InboxItem" });
 
+export const checkpoint = members({
+  checkpoint_id: id,
+  step_index: z.number(),
+  step_kind: z.string(),
+  pos: z.number().describe("of the step's end, in the default view"),
+  seq: z.number(),
+  ts: time,
+  bytes: z.number().nullable().describe("what it takes on disk; null where it is not kept"),
+  kept: z.boolean().describe("whether a run can begin with its workspace"),
+}).meta({ id: "Checkpoint" });
+
 export const event = members({
   id,
   ts: time,
