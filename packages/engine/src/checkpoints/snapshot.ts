@@ -27,7 +27,7 @@ interface Last {
 export type Snapshot = (run: TreeMember, workspace: string) => Promise<string>;
 
 /** Gives the checkpoint's id once it is on disk; throws where the workspace cannot be kept. */
-export function snapshots(shelf: Shelf, isSynced: boolean): Snapshot {
+export function snapshots(shelf: Shelf, isSynced: boolean, recentNs: bigint = limits.recentNs): Snapshot {
   const lasts = new Map<string, Last>();
 
   function remember(tree: string, last: Last): void {
@@ -43,7 +43,7 @@ export function snapshots(shelf: Shelf, isSynced: boolean): Snapshot {
     const last = lasts.get(workspace);
     const packed = await inTurn(workspace, async () => {
       if (last?.mark != null && (await markOf(workspace)) === last.mark) return null;
-      return packTo(shelf.newFile(), workspace, isSynced);
+      return packTo(shelf.newFile(), workspace, isSynced, recentNs);
     });
     if (last !== undefined && (packed === null || packed.content === last.content)) {
       // It may be gone by now, or have as many names as a file can have.
@@ -54,7 +54,8 @@ export function snapshots(shelf: Shelf, isSynced: boolean): Snapshot {
         return again.checkpoint_id;
       }
     }
-    const fresh = packed ?? (await inTurn(workspace, () => packTo(shelf.newFile(), workspace, isSynced)));
+    const fresh =
+      packed ?? (await inTurn(workspace, () => packTo(shelf.newFile(), workspace, isSynced, recentNs)));
     try {
       const { checkpoint_id, file } = await shelf.add(run, fresh.file);
       remember(workspace, { ...fresh, file });
@@ -66,7 +67,7 @@ export function snapshots(shelf: Shelf, isSynced: boolean): Snapshot {
   };
 }
 
-async function packTo(file: string, workspace: string, isSynced: boolean): Promise<Last> {
+async function packTo(file: string, workspace: string, isSynced: boolean, recentNs: bigint): Promise<Last> {
   const content = createHash("sha256");
   const marks = marking();
   const hashed = async function* (): AsyncGenerator<Buffer> {
@@ -83,7 +84,7 @@ async function packTo(file: string, workspace: string, isSynced: boolean): Promi
       for await (const bytes of zipped) await handle.writeFile(bytes as Buffer);
     });
     if (isSynced) await handle.sync();
-    const mark = marks.newestNs() + limits.recentNs < ctimeNs ? marks.read() : null;
+    const mark = marks.newestNs() + recentNs < ctimeNs ? marks.read() : null;
     return { mark, content: content.digest("hex"), file };
   } catch (error) {
     await unlink(file).catch(() => {});
