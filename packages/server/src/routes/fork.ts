@@ -6,13 +6,12 @@
 // The workspace is there before the run that uses it: a crash or a failure in between leaves a folder that no run has,
 // and the old run as it was.
 
-import { is, messagesOf, RunwireError, type StoredEvent } from "@runwire/protocol";
+import { messagesOf, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Restored } from "../agent.js";
-import { conversationTo, type FoldedTo } from "../conversations.js";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
-import { dialectParam, resumeFrom } from "../http/query.js";
+import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { created, forkedFrom, id, json } from "../http/shapes.js";
 import type { NewRun } from "../ingest.js";
@@ -21,6 +20,7 @@ import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { begin, begun } from "./begin.js";
+import { type Point, pointAt, pointOf } from "./point.js";
 
 const prompt = z.string().min(1).nullish().describe("what is asked next");
 const newFork = z.strictObject({
@@ -74,7 +74,7 @@ async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
   return once(rooms, key, idempotency, async () => {
     const point =
       checkpoint_id == null
-        ? await pointAt(rooms, key, await lastPos(rooms, head, call))
+        ? await pointAt(rooms, head, query.dialect, body.at)
         : await pointOf(rooms, head, checkpoint_id);
     const restored =
       point.checkpoint_id === null ? undefined : await restore(rooms, head, point.checkpoint_id);
@@ -127,56 +127,6 @@ async function once(
 function told({ status, body, headers }: ReturnType<typeof begun>): Reply {
   const workspace = body.forked_from?.workspace_from === undefined ? "fresh" : "restored";
   return { status, body: { ...body, workspace }, headers };
-}
-
-interface Point extends FoldedTo {
-  readonly last: StoredEvent;
-  /** The last checkpoint up to there. */
-  readonly checkpoint_id: string | null;
-}
-
-/** Events 1 and 2 of a run are one commit: what was asked is part of every point. */
-const askedPos = 2;
-
-async function lastPos({ store }: Rooms, head: Head, { body: { at }, query }: ForkCall): Promise<number> {
-  const { dialect } = query;
-  const here = head.views.default;
-  if (at == null) return here.pos;
-  if (at > here[dialect.cursor]) {
-    const counted = `${here[dialect.cursor]} by ${dialect.cursor}`;
-    throw new RunwireError("KAI-RUN-POINT-0001", `${head.run.run_id} has got to ${counted}, not to ${at}`);
-  }
-  const { after } = await resumeFrom(store, head, dialect, "default", String(at));
-  return Math.max(after, askedPos);
-}
-
-function pointAt(rooms: Rooms, key: RunKey, pos: number): Promise<Point> {
-  return foldTo(rooms, key, pos, (e) => e.pos === pos, `there is no event ${pos}`);
-}
-
-function pointOf(rooms: Rooms, { run, views }: Head, checkpoint_id: string): Promise<Point> {
-  const missing = `no step of ${run.run_id} has the checkpoint ${checkpoint_id}`;
-  return foldTo(rooms, run, views.default.pos, (e) => checkpointIn(e) === checkpoint_id, missing);
-}
-
-async function foldTo(
-  { store }: Rooms,
-  key: RunKey,
-  pos: number,
-  isLast: (e: StoredEvent) => boolean,
-  missing: string,
-): Promise<Point> {
-  let checkpoint_id: string | null = null;
-  const { conversation, last } = await conversationTo(store, key, pos, (e) => {
-    checkpoint_id = checkpointIn(e) ?? checkpoint_id;
-    return isLast(e);
-  });
-  if (last === undefined) throw new RunwireError("KAI-RUN-POINT-0001", missing);
-  return { conversation, last, checkpoint_id };
-}
-
-function checkpointIn(e: StoredEvent): string | null {
-  return e.child_id === null && is(e, "step.boundary") ? (e.payload.checkpoint_id ?? null) : null;
 }
 
 /** Only the agent has workspaces; the checkpoints of other producers are their own. */
