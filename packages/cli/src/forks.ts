@@ -69,7 +69,7 @@ function addCheckpoints(program: Command): void {
 }
 
 /** A table where a person reads it, tabs where a program does. Those that are gone are grey. */
-export function checkpointList(
+function checkpointList(
   checkpoints: readonly Checkpoint[],
   nowMs: number,
   to: Terminal,

@@ -1,6 +1,6 @@
 // Checkpoints through a server: what steps name, what forks and rewinds begin with, and what erasing leaves: nothing.
 
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Facts } from "@runwire/protocol";
@@ -40,6 +40,9 @@ function next(messages: readonly ChatMessage[]): { tool: string; input: unknown 
   if (last?.role === "user" && last.content === "read")
     return { tool: "file.read", input: { path: "a.txt" } };
   if (last?.role === "tool" && last.tool === "file.read") return null;
+  if (messages.length === 1 && last?.role === "user" && last.content === "deep")
+    return { tool: "deepen", input: {} };
+  if (last?.role === "tool" && last.tool === "deepen") return null;
   const done = messages.filter(({ role }) => role === "tool").length;
   if (done < 2) {
     const content = done === 0 ? "one" : "two";
@@ -69,11 +72,22 @@ const hold: Tool = {
     }),
 };
 
+const deepen: Tool = {
+  name: "deepen",
+  description: "Makes a workspace that cannot be kept.",
+  effect: "read-only",
+  input_schema: { type: "object" },
+  async run(_input, { workspace }) {
+    mkdirSync(join(workspace, ...Array.from({ length: 20 }, () => "deep")), { recursive: true });
+    return { content: "made" };
+  },
+};
+
 beforeAll(async () => {
   gateway = await startGateway(
     { port: 0, dataFolder: folder, durability: "os", log: "error" },
     clock,
-    engine({ modelOf: () => model, tools: [...builtInTools(), hold], planningGate: "off" }),
+    engine({ modelOf: () => model, tools: [...builtInTools(), hold, deepen], planningGate: "off" }),
   );
 });
 afterAll(async () => {
@@ -168,6 +182,18 @@ describe("every step of the agent's run", () => {
   });
 });
 
+describe("a step whose workspace cannot be kept", () => {
+  it("has no checkpoint, and the run goes on [RW-CKPT-1]", async () => {
+    const run_id = await begin("deep");
+    expect(await answer(run_id)).toBe("made");
+    const steps = (await ask("GET", `/${run_id}/steps`)).body.steps as readonly Facts[];
+    expect(steps.map(({ step_kind }) => step_kind)).toEqual(["tool-roundtrip", "done"]);
+    expect(await checkpointsOf(run_id)).toEqual([]);
+    const { body } = await ask("POST", `/${run_id}/fork`, { prompt: "read" });
+    expect(body.workspace).toBe("fresh");
+  });
+});
+
 describe("a fork", () => {
   it("reads the files as they were at its point [RW-CKPT-3]", async () => {
     const run_id = await begin("go");
@@ -254,7 +280,7 @@ describe("a rewind", () => {
     const unknown = await rewind("ckpt_01HZ7K4PXA8QJ2M5V0T3RC6NBW");
     expect([unknown.status, codeOf(unknown)]).toEqual([422, "KAI-RUN-POINT-0001"]);
     const damaged = await rewind(two.checkpoint_id);
-    expect([damaged.status, codeOf(damaged)]).toEqual([503, "KAI-SERVER-STORE-0001"]);
+    expect([damaged.status, codeOf(damaged)]).toEqual([500, "KAI-SERVER-STORE-0003"]);
     expect((await ask("GET", `/${run_id}`)).body.state).toBe("running");
     expect(await runs()).toBe(count);
     expect(readdirSync(join(folder, "workspaces", "default"))).toEqual(folders);

@@ -59,7 +59,10 @@ export function workspaces(host: AgentHost): Workspaces {
       for (const tenant of await namesIn(folder)) {
         if (tenant.startsWith(".")) continue;
         for (const root_id of await namesIn(join(folder, tenant))) {
-          await look({ tenant, run_id: root_id });
+          // One that cannot be removed does not keep the others; the next round tries again.
+          await look({ tenant, run_id: root_id }).catch((error: unknown) =>
+            report("warn", "workspace not swept", { run_id: root_id, error: reasonOf(error) }),
+          );
           yield;
         }
       }
@@ -151,11 +154,12 @@ function reasonOf(error: unknown): string {
 }
 
 function refusal(cause: unknown, checkpoint_id: string): RunwireError {
-  const { code } = cause as NodeJS.ErrnoException;
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
-  return new RunwireError(
-    isFull ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001",
-    `${checkpoint_id} cannot be restored: ${code ?? "it cannot be read"}`,
-    { cause },
-  );
+  const { errno, code } = cause as NodeJS.ErrnoException;
+  const told = { cause };
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return new RunwireError("KAI-SERVER-STORE-0002", `${checkpoint_id} was not restored`, told);
+  // The system's own errors are negative; whatever else it is, the file does not hold what was written.
+  if (errno !== undefined && errno < 0 && code?.startsWith("Z_") !== true)
+    return new RunwireError("KAI-SERVER-STORE-0001", `${checkpoint_id} was not restored: ${code}`, told);
+  return new RunwireError("KAI-SERVER-STORE-0003", checkpoint_id, told);
 }
