@@ -2,10 +2,10 @@
 // restart has left unfinished.
 
 import { idSource } from "@runwire/protocol";
-import type { Agent, AgentHost, MakeAgent, RunKey } from "@runwire/server";
+import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { workspaces } from "./checkpoints/workspaces.js";
-import { drive } from "./loop.js";
+import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import type { Tool } from "./tool.js";
 
@@ -20,67 +20,71 @@ export interface EngineOptions {
 export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
     const ids = idSource(Math.random);
-    const stopping = aborter();
+    let isStopping = false;
     const places = workspaces(host);
     const running = new Map<string, Promise<void>>();
     /** Those that work in a tree's folder, by the tree. */
-    const inside = new Map<string, Set<Promise<void>>>();
+    const inside = new Map<string, Set<Worker>>();
     /** Trees that were erased while somebody was still at work in them. */
     const forgetting = new Set<Promise<void>>();
 
     function take(run: RunKey): void {
       const name = nameOf(run);
-      if (running.has(name) || stopping.signal.aborted) return;
+      if (running.has(name) || isStopping) return;
       const loop = write(run).finally(() => running.delete(name));
       running.set(name, loop);
     }
 
     async function write(run: RunKey): Promise<void> {
+      const stop = aborter();
       try {
         const head = await host.head(run);
-        if (head === undefined) return;
-        await within({ ...run, run_id: head.run.root_id }, async () =>
-          drive(
-            {
-              host,
-              run,
-              modelOf,
-              tools,
-              workspace: await places.make(head.run),
-              checkpoint: () => places.checkpoint(head.run),
-              settle: (named) => places.settle(head.run, named),
-              take,
-              newId: (prefix) => ids.next(prefix, host.clock.now()),
-            },
-            stopping.signal,
-          ),
+        if (head === undefined || isStopping) return;
+        await within(
+          { ...run, run_id: head.run.root_id },
+          { stop, working: work(run, head.run, stop.signal) },
         );
       } catch (error) {
-        if (stopping.signal.aborted) return;
-        await giveUp(run, error);
+        if (!stop.signal.aborted) await giveUp(run, error);
       }
     }
 
-    async function within(root: RunKey, work: () => Promise<void>): Promise<void> {
+    async function within(root: RunKey, worker: Worker): Promise<void> {
       const name = nameOf(root);
-      const working = work();
-      inside.set(name, (inside.get(name) ?? new Set()).add(working));
+      const workers = inside.get(name) ?? new Set();
+      inside.set(name, workers.add(worker));
       try {
-        await working;
+        await worker.working;
       } finally {
-        inside.get(name)?.delete(working);
-        if (inside.get(name)?.size === 0) inside.delete(name);
+        workers.delete(worker);
+        if (workers.size === 0) inside.delete(name);
       }
+    }
+
+    async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
+      const parts: LoopParts = {
+        host,
+        run,
+        modelOf,
+        tools,
+        workspace: await places.make(record),
+        checkpoint: () => places.checkpoint(record),
+        settle: (named) => places.settle(record, named),
+        take,
+        newId: (prefix) => ids.next(prefix, host.clock.now()),
+      };
+      await drive(parts, signal);
     }
 
     async function forget(roots: readonly RunKey[]): Promise<void> {
+      const workers = roots.flatMap((root) => [...(inside.get(nameOf(root)) ?? [])]);
+      // They may not have heard that their runs have ended: the log that said so is gone.
+      for (const { stop } of workers) stop.abort();
       await places.forget(roots);
-      const late = roots.filter((root) => inside.has(nameOf(root)));
-      if (late.length === 0) return;
-      // They stop by themselves, since their runs have ended, but what they were at may be written after this.
-      const workers = late.flatMap((root) => [...(inside.get(nameOf(root)) ?? [])]);
-      const again = Promise.allSettled(workers)
-        .then(() => places.forget(late))
+      if (workers.length === 0) return;
+      // What they were at may still be written.
+      const again = Promise.allSettled(workers.map(({ working }) => working))
+        .then(() => places.forget(roots))
         // The next round of the sweep tries again.
         .catch(() => {})
         .finally(() => forgetting.delete(again));
@@ -104,12 +108,18 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
       forget,
       sweep: places.sweep,
       async close() {
-        stopping.abort();
+        isStopping = true;
+        for (const workers of inside.values()) for (const { stop } of workers) stop.abort();
         await Promise.allSettled(running.values());
         await Promise.allSettled(forgetting);
       },
     };
   };
+}
+
+interface Worker {
+  readonly stop: AbortController;
+  readonly working: Promise<void>;
 }
 
 function nameOf({ tenant, run_id }: RunKey): string {

@@ -60,6 +60,7 @@ function contentIn(message: ChatMessage | undefined): unknown {
 }
 
 let holding = (): void => {};
+let letGo = (): void => {};
 const hold: Tool = {
   name: "hold",
   description: "Waits until the run ends.",
@@ -68,7 +69,10 @@ const hold: Tool = {
   run: (_input, { signal }) =>
     new Promise((_resolve, reject) => {
       holding();
-      signal.addEventListener("abort", () => reject(new Error("ended")));
+      signal.addEventListener("abort", () => {
+        letGo();
+        reject(new Error("ended"));
+      });
     }),
 };
 
@@ -309,11 +313,16 @@ describe("erasing", () => {
   it("takes workspace and checkpoints along, also of a run that is at work [RW-CKPT-5]", async () => {
     const [ended, live] = [await begin("go"), await waiting()];
     await answer(ended);
+    const stopped = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
     for (const run_id of [ended, live]) {
       expect([workspaceOf(run_id), treeOf(run_id)].map((path) => existsSync(path))).toEqual([true, true]);
       expect((await ask("DELETE", `/${run_id}`)).status).toBe(204);
       expect([workspaceOf(run_id), treeOf(run_id)].map((path) => existsSync(path))).toEqual([false, false]);
     }
+    // Nobody works on for a run that is gone.
+    await stopped;
   });
 
   it("by age takes checkpoints after a week, and the rest with the run [RW-CKPT-2] [RW-CKPT-5]", async () => {

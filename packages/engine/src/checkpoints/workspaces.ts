@@ -95,7 +95,12 @@ export function workspaces(host: AgentHost): Workspaces {
       }
     },
 
-    settle: checkpoints.dropAfter,
+    settle: (run, named) =>
+      checkpoints
+        .dropAfter(run, named)
+        .catch((error: unknown) =>
+          report("warn", "checkpoints not settled", { run_id: run.run_id, error: reasonOf(error) }),
+        ),
     kept: checkpoints.kept,
 
     async restore(run, checkpoint_id) {
