@@ -28,7 +28,13 @@ export const created = members({
   stream_url: z.string(),
 });
 
-export const forkedFrom = members({ run_id: id, pos: z.number(), seq: z.number() });
+export const forkedFrom = members({
+  run_id: id,
+  pos: z.number(),
+  seq: z.number(),
+  checkpoint_id: id.optional(),
+  workspace_from: id.optional().describe("the checkpoint that its workspace was restored from"),
+});
 
 export const runSummary = members({
   run_id: id,
