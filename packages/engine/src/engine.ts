@@ -46,6 +46,9 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
         );
       } catch (error) {
         if (!stop.signal.aborted) await giveUp(run, error);
+      } finally {
+        // Its log is followed for as long as nobody says otherwise.
+        stop.abort();
       }
     }
 
