@@ -4,15 +4,15 @@
 
 import { type Draft, RunwireError } from "@runwire/protocol";
 import { afterthoughts } from "./afterthoughts.js";
-import { boundary } from "./answer.js";
 import type { Loop } from "./loop.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
 export async function finish(loop: Loop, work: Work): Promise<void> {
   const { log, newId } = loop;
   if (!work.settled) {
     const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
-    await log.write(boundary(work, "done"), {
+    await log.write(await boundary(loop, "done"), {
       type: "message.settled",
       payload: { text, message_id: newId("msg") },
     });

@@ -28,6 +28,10 @@ export interface Work {
   /** Whether the model was asked for a plan, and gave it. */
   readonly planned: boolean;
   readonly steps: number;
+  /** What the step was whose calls have all ended, until its end is in the log. */
+  readonly stepOver: { readonly kind: "tool-roundtrip" | "fan-in"; readonly calls: readonly Call[] } | null;
+  /** The last checkpoint that a step names. */
+  readonly checkpoint_id: string | null;
   /** Whether the last answer asked for nothing more. */
   readonly finished: boolean;
   /** Why the provider ended the last whole answer, in its words made ours. */
@@ -74,6 +78,8 @@ export const firstWork: Work = {
   plan: null,
   planned: false,
   steps: 0,
+  stepOver: null,
+  checkpoint_id: null,
   finished: false,
   finishReason: "",
   said: "",
@@ -107,7 +113,7 @@ export function advance(work: Work, event: Event): Work {
       return moved;
     }
     case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true };
+      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true, stepOver: null };
     case "usage":
       return { ...moved, unpaid: false };
     case "reasoning.delta":
@@ -162,8 +168,10 @@ export function advance(work: Work, event: Event): Work {
       return delivered(moved, e.payload.steer_id, e.payload.text);
     case "plan.proposal":
       return { ...moved, plan: e.payload.plan, planned: true };
-    case "step.boundary":
-      return { ...moved, steps: work.steps + 1 };
+    case "step.boundary": {
+      const checkpoint_id = e.payload.checkpoint_id ?? work.checkpoint_id;
+      return { ...moved, steps: work.steps + 1, stepOver: null, checkpoint_id };
+    }
     case "message.settled":
       return { ...moved, settled: true, said: "" };
     case "title":
@@ -244,6 +252,7 @@ function redirected(work: Work, instruction: string): Work {
     ...work,
     answer: null,
     calls: [],
+    stepOver: null,
     messages,
     redirection: null,
     finished: false,
@@ -257,7 +266,13 @@ function resultsIn(work: Work): Work {
   const results = work.calls.map(
     ({ call_id, tool, ok, output }): ChatMessage => ({ role: "tool", call_id, tool, ok, output }),
   );
-  return { ...work, calls: [], messages: [...work.messages, ...results] };
+  const kind = work.calls.some(({ tool }) => tool === "spawn") ? "fan-in" : "tool-roundtrip";
+  return {
+    ...work,
+    calls: [],
+    stepOver: { kind, calls: work.calls },
+    messages: [...work.messages, ...results],
+  };
 }
 
 function delivered(work: Work, steer_id: unknown, text: string): Work {

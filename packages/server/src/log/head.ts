@@ -60,6 +60,8 @@ export interface ForkedFrom {
   readonly pos: number;
   readonly seq: number;
   readonly checkpoint_id?: string;
+  /** The checkpoint that its workspace was restored from; absent where that is fresh. */
+  readonly workspace_from?: string;
 }
 
 /** What a run was created with. */

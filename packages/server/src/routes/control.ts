@@ -9,7 +9,7 @@ import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { answerOf, type Head, isEnded, type Request } from "../log/head.js";
-import { forbidden, headIn, move } from "../log/lifecycle.js";
+import { abort as end, forbidden, headIn, move } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 
 const onlyReason = z.strictObject({ reason: reasonShape });
@@ -143,11 +143,8 @@ async function abort(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply
   const reason = call.body.reason ?? null;
   const { run_id } = call.run;
   return changed(rooms, call.tenant, run_id, (commit) => {
-    const head = headIn(commit, run_id);
-    if (head.state === "aborted") return;
-    live(commit, run_id);
-    ask(commit, run_id, { action: "abort", reason });
-    move(commit, run_id, { state: "aborted", reason: reason ?? "aborted" });
+    if (headIn(commit, run_id).state !== "aborted") live(commit, run_id);
+    end(commit, run_id, reason);
   });
 }
 
