@@ -1,7 +1,7 @@
 // The one place where the server's rooms are put together.
 
 import { join } from "node:path";
-import { follower, type MakeAgent } from "./agent.js";
+import { follower, type MakeAgent, wholeBlob } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
@@ -25,6 +25,7 @@ import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
+import { approvalRoutes } from "./routes/approvals.js";
 import { blobRoutes } from "./routes/blobs.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
@@ -97,7 +98,9 @@ export async function startGateway(
   });
   const head = store.head;
   const follow = follower(store, bus);
-  const agent = makeAgent?.({ clock, writer, head, follow, dataFolder, report });
+  const { allowances } = store;
+  const blob = (tenant: string, ref: string) => wholeBlob(blobs, tenant, ref);
+  const agent = makeAgent?.({ clock, writer, head, follow, blob, allowances, dataFolder, report });
   const rooms: Rooms = {
     clock,
     store,
@@ -122,6 +125,7 @@ export async function startGateway(
     ...sessionRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
+    ...approvalRoutes(rooms),
     ...blobRoutes(rooms),
     ...retentionRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),
