@@ -2,10 +2,10 @@
 // even where the type is not, so that an unknown type never stops the cursor.
 
 import {
-  type Dialect,
   type Draft,
   type Event,
   isObject,
+  type LogDialect,
   type Message,
   RunwireError,
   type Transcript,
@@ -31,7 +31,7 @@ export interface SnapshotAt {
 }
 
 /** Throws what the server tells in the stream, and PROTO-0001 on a message that is none. */
-export function messageReader(dialect: Dialect): (message: Message) => Entry | SnapshotAt {
+export function messageReader(dialect: LogDialect): (message: Message) => Entry | SnapshotAt {
   const decoder = dialect.decoder();
   return (message) => {
     if (message.event === "snapshot") {
@@ -48,7 +48,7 @@ export function messageReader(dialect: Dialect): (message: Message) => Entry | S
 }
 
 /** The rare messages that are no event of a known type; parsed again, so that the common ones are parsed once. */
-function readOtherwise(dialect: Dialect, message: Message, error: unknown): Entry | SnapshotAt {
+function readOtherwise(dialect: LogDialect, message: Message, error: unknown): Entry | SnapshotAt {
   if (!(error instanceof RunwireError)) throw error;
   const value = parsedOr(message.data, error);
   if (!isObject(value)) throw error;
@@ -69,7 +69,7 @@ function parsedOr(text: string, error: RunwireError): unknown {
 }
 
 function entryOf(
-  dialect: Dialect,
+  dialect: LogDialect,
   envelope: { readonly [M in keyof Draft]?: unknown },
   event: Event | null,
 ): Entry {
@@ -97,7 +97,7 @@ function eventOf(draft: Draft): Event {
   return { id, ts, type, run_id, child_id, pos, seq, payload, ...(scope === undefined ? {} : { scope }) };
 }
 
-function snapshotOf(dialect: Dialect, value: unknown): SnapshotAt {
+function snapshotOf(dialect: LogDialect, value: unknown): SnapshotAt {
   const at = isObject(value) ? value[dialect.cursor] : undefined;
   const transcript = isObject(value) ? value.transcript : undefined;
   if (!isObject(transcript) || typeof transcript.run_id !== "string" || typeof at !== "number") {

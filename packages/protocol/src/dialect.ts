@@ -19,19 +19,35 @@ export type Close = "finished" | "leaving" | "broken";
 /** The state of an encoder: a small JSON value and a function of the log alone. */
 export type EncoderState = unknown;
 
+/** A dialect in which an event may be several messages, or none, numbers the messages. */
+export interface Numbering<S> {
+  /** The number of the last message so far. */
+  last(state: S): number;
+}
+
+/** A dialect of the log itself: an event is a message, and its number the cursor. */
+export interface LogDialect extends Dialect<null> {
+  readonly cursor: "seq" | "pos";
+}
+
+/** How a connection begins: at the start, after a cursor, at the start in spite of one, or with a snapshot. */
+export type Opening =
+  | { readonly how: "start" | "resumed" | "reset"; readonly run_id: string }
+  | { readonly how: "snapshot"; readonly transcript: Transcript };
+
 export interface Dialect<S extends EncoderState = EncoderState> {
   readonly name: string;
   /** Types it can say; the others are its declared loss. `"all"` loses nothing. */
   readonly carries: ReadonlySet<EventType> | "all";
-  /** Which of an event's numbers is the cursor on the wire. */
-  readonly cursor: "seq" | "pos";
+  /** Which of an event's numbers is the cursor on the wire, or the dialect's own. */
+  readonly cursor: "seq" | "pos" | Numbering<S>;
   /** What a reader that falls behind gets, unless it asks otherwise. */
   readonly backpressure: "drop" | "lossless";
   readonly first: S;
   /** Pure: the same state and event always give the same messages. */
   step(state: S, e: Event): readonly [S, readonly Message[]];
-  /** What a client that starts here needs first. Depends on the connection, so never part of `step`. */
-  open(state: S, at: number, transcript: () => Transcript): readonly Message[];
+  /** What a client that begins here needs first. It has no number of its own: it depends on the connection. */
+  open(state: S, opening: Opening): readonly Message[];
   /** What the connection's end adds; `last` is the terminal message, which it may replace. */
   close(
     state: S,
@@ -39,6 +55,15 @@ export interface Dialect<S extends EncoderState = EncoderState> {
     of: { readonly dropped: number; readonly last?: Message },
   ): readonly Message[];
   decoder(): Decoder;
+}
+
+/** What a dialect of the log itself says for a snapshot: the transcript, under its cursor. */
+export function snapshotMessage(cursor: "seq" | "pos", opening: Opening): readonly Message[] {
+  if (opening.how !== "snapshot") return [];
+  const { transcript } = opening;
+  const { pos, seq } = transcript;
+  const data = JSON.stringify({ type: "snapshot", pos, seq, transcript });
+  return [{ id: String(transcript[cursor]), event: "snapshot", data }];
 }
 
 export interface Decoder {

@@ -84,6 +84,13 @@ export const errorTable = {
     title: "binary frame",
     help: "Only text frames are spoken here.",
   },
+  "KAI-STREAM-FRAME-0002": {
+    status: 400,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "no WebSocket handshake",
+    help: "The message says what is missing: a WebSocket is asked for as RFC 6455 says, with version 13.",
+  },
   "KAI-STREAM-LEAVING-0001": {
     status: 503,
     close: 1012,

@@ -20,6 +20,8 @@ export interface Connections {
   readonly count: number;
   readonly leaving: boolean;
   add(connection: Connection): () => void;
+  /** Ends what a console session opened, once it is signed out. */
+  signedOut(session: string): void;
   /** Ends all streams; resolves when the last is gone. */
   leave(): void;
   close(): void;
@@ -48,6 +50,10 @@ export function connections(clock: Clock, isOver: (caller: Caller) => boolean): 
     add(connection) {
       open.add(connection);
       return () => open.delete(connection);
+    },
+    signedOut(session) {
+      for (const connection of [...open])
+        if (connection.caller.session === session) connection.end(new RunwireError("KAI-AUTH-TOKEN-0003"));
     },
     leave() {
       leaving = true;

@@ -9,6 +9,7 @@ import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { encodings } from "./encodings.js";
 import { makeFolder } from "./folder.js";
 import { accounts } from "./http/account.js";
 import { listen } from "./http/listening.js";
@@ -105,6 +106,7 @@ export async function startGateway(
     clock,
     store,
     transcripts: folded,
+    encodings: encodings(store),
     hub: hub(store, bus),
     blobs,
     ingest: writer,
@@ -164,6 +166,8 @@ export async function startGateway(
   const url = `${tls === null ? "http" : "https"}://${name}:${door.port}`;
   const runs = store.levels().runsLive;
   const ms = Math.round(clock.monotonic() - beganMs);
+  if (tls !== null && tls.endsMs <= clock.now())
+    report("warn", "certificate has ended", { ended: new Date(tls.endsMs).toISOString() });
   report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
 
   async function shut(): Promise<void> {

@@ -74,19 +74,27 @@ export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
   return made;
 }
 
+/** Messages up to the dialect's own number `heard` are left out. */
 export function encodeEvents(
   events: readonly StoredEvent[],
   { dialect, frame }: Wire,
   first: EncoderState,
+  heard = 0,
 ): Encoded {
   const messages: Message[] = [];
   let state = first;
   for (const e of events) {
     const [next, said] = dialect.step(state, e);
     state = next;
-    for (const message of said) messages.push(message);
+    for (const message of said) if (heard === 0 || Number(message.id) > heard) messages.push(message);
   }
   return { bytes: frame(messages), messages: messages.length, state };
+}
+
+/** The cursor of whoever has had this range, in the dialect's own number. */
+export function numberAfter({ events }: Range, { dialect }: Wire, state: EncoderState): number {
+  const { cursor } = dialect;
+  return typeof cursor === "object" ? cursor.last(state) : (events.at(-1)?.[cursor] ?? 0);
 }
 
 export function plus(a: Weights, b: Weights): Weights {

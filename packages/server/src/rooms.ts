@@ -2,6 +2,7 @@ import type { Agent } from "./agent.js";
 import type { CountedBlobs } from "./blobs/counted.js";
 import type { Clock } from "./clock.js";
 import type { Connections } from "./connections.js";
+import type { Encodings } from "./encodings.js";
 import type { Hub } from "./hub.js";
 import type { Ingest } from "./ingest.js";
 import type { Metrics } from "./metrics.js";
@@ -21,6 +22,7 @@ export interface Rooms {
   /** Undefined where everyone writes their own runs. */
   readonly agent: Agent | undefined;
   readonly transcripts: Transcripts;
+  readonly encodings: Encodings;
   readonly blobs: CountedBlobs;
   readonly connections: Connections;
   readonly retention: Retention;

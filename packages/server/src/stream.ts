@@ -18,7 +18,16 @@ import {
 import type { Followed, Hub, Listener } from "./hub.js";
 import type { StreamEnd } from "./metrics/streams.js";
 import type { Metrics } from "./metrics.js";
-import { type Encoded, encode, encodeEvents, minus, plus, type Range, type Weights } from "./range.js";
+import {
+  type Encoded,
+  encode,
+  encodeEvents,
+  minus,
+  numberAfter,
+  plus,
+  type Range,
+  type Weights,
+} from "./range.js";
 import type { Report } from "./report.js";
 import type { RunKey } from "./store.js";
 import type { Wire } from "./wire.js";
@@ -41,6 +50,8 @@ export interface StreamOptions {
   readonly wire: Wire;
   /** Encoder state at `after`. */
   readonly state: EncoderState;
+  /** The dialect's own number up to which its messages have been heard; none by default. */
+  readonly number?: number;
   readonly backpressure: "drop" | "lossless";
   readonly sink: Sink;
   /** A position at which the stream is complete although the run may go on: a replay's end. */
@@ -59,6 +70,9 @@ export interface Stream {
 export async function openStream(hub: Hub, options: StreamOptions): Promise<Stream> {
   const { wire, sink, report, metrics } = options;
   let { after: cursor, state } = options;
+  const { number = 0 } = options;
+  // The first event may be several messages, of which some have been heard.
+  let heard = typeof wire.dialect.cursor === "object" ? number : 0;
   let loading = false;
   let closed = false;
   let dropped = 0;
@@ -113,8 +127,14 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     }
     cursor = range.to;
     if (passed !== undefined) passed = plus(passed, range.weights);
-    const encoded = skip === undefined ? encode(range, wire, state) : encodeRest(range, skip);
+    const encoded =
+      skip !== undefined
+        ? encodeRest(range, skip)
+        : heard > 0
+          ? encodeEvents(range.events, wire, state, heard)
+          : encode(range, wire, state);
     state = encoded.state;
+    if (encoded.messages > 0) heard = 0;
     send(range, encoded.bytes, encoded.messages);
   }
 
@@ -122,7 +142,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     if (bytes.length === 0) return;
     sent += messages;
     counted.sent(bytes.length, messages);
-    sink.send(bytes, numberAfter(range));
+    sink.send(bytes, numberAfter(range, wire, state));
   }
 
   /** What a reader that skips still gets of a range. */
@@ -142,20 +162,18 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     return encodeEvents(kept, wire, state);
   }
 
-  function numberAfter(range: Range): number {
-    return range.events.at(-1)?.[wire.dialect.cursor] ?? 0;
-  }
-
   function finish(range: Range): void {
     const e = range.events[0] as StoredEvent;
-    const [, said] = wire.dialect.step(state, e);
-    const last: Message | undefined = said.at(-1);
+    const [ended, said] = wire.dialect.step(state, e);
+    const unheard = heard === 0 ? said : said.filter(({ id }) => Number(id) > heard);
+    const last: Message | undefined = unheard.at(-1);
+    state = ended;
     const closing = wire.dialect.close(
       state,
       "finished",
       last === undefined ? { dropped } : { dropped, last },
     );
-    const messages = [...said.slice(0, -1), ...closing];
+    const messages = [...unheard.slice(0, -1), ...closing];
     cursor = range.to;
     send(range, wire.frame(messages), messages.length);
     close("finished");

@@ -4,7 +4,7 @@ import { type Metrics, metrics } from "./metrics.js";
 import { storeObserver, sweep } from "./trouble.js";
 
 const levels: Parameters<Metrics["text"]>[0] = {
-  ready: true,
+  leaving: false,
   connections: 0,
   hub: { lagsBytes: [], rangesCachedBytes: 0 },
   store: {
@@ -44,6 +44,16 @@ describe("a store that cannot write", () => {
       "warn commit failed",
       "warn compaction failed",
     ]);
+  });
+});
+
+describe("a server that leaves, or whose store is broken,", () => {
+  it("is not ready", async () => {
+    const counted = metrics("0");
+    const broken = { ...levels, store: { ...levels.store, writing: "broken" as const } };
+    expect(await counted.text(levels)).toContain("runwire_ready 1\n");
+    expect(await counted.text({ ...levels, leaving: true })).toContain("runwire_ready 0\n");
+    expect(await counted.text(broken)).toContain("runwire_ready 0\n");
   });
 });
 

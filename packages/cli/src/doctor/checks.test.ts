@@ -151,6 +151,7 @@ describe("a server", () => {
     [{}, ["right"]],
     [{ answer: { ...seen.answer, durability: "os" } }, ["doubtful"]],
     [{ answer: { ...seen.answer, status: "leaving" } }, ["doubtful"]],
+    [{ answer: { ...seen.answer, status: "degraded" } }, ["doubtful"]],
     [{ hasLock: false }, ["doubtful"]],
     [{ answer: { kind: "none" } as const }, ["doubtful"]],
     [{ answer: { kind: "other" } as const, hasLock: false }, ["right", "wrong"]],

@@ -15,6 +15,12 @@ type Answer =
   | { readonly kind: "other" }
   | { readonly kind: "none" };
 
+const unready: { readonly [status: string]: string } = {
+  degraded: "make room on its disk; until then appends are refused or soon will be",
+  broken: "look at its log for what the disk said, and start it again",
+  leaving: "it is being stopped; start it again",
+};
+
 export const server: Check = async (facts) => {
   const { dataFolder, port } = facts.settings;
   let hasLock: boolean;
@@ -45,7 +51,8 @@ export function judgeServer(seen: {
   }
   if (answer.kind === "ours") {
     const says = `answers at ${url}, ${answer.status}, durability ${answer.durability}`;
-    if (answer.status !== "ready") return [doubtful("server", says, "look at its log; it may be leaving")];
+    if (answer.status !== "ready")
+      return [doubtful("server", says, unready[answer.status] ?? "look at its log")];
     if (answer.durability === "fsync") return [right("server", says)];
     const todo = "set --durability fsync, unless a power cut may take the last moments of every run";
     return [doubtful("server", says, todo)];

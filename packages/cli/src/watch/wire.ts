@@ -1,7 +1,7 @@
 // A run as its wire has it, one object a line: for programs.
 
 import { type Endpoint, follow, sseSource } from "@runwire/client";
-import { type Dialect, endsRun, is, koder, runwire } from "@runwire/protocol";
+import { endsRun, is, koder, type LogDialect, runwire } from "@runwire/protocol";
 import type { Timeline } from "./timeline.js";
 
 export interface WireOptions {
@@ -15,7 +15,7 @@ export async function printWire(
   run_id: string,
   { dialect, full, signal }: WireOptions,
 ): Promise<Timeline["end"]> {
-  const said: Dialect = dialect === "koder" ? koder : runwire;
+  const said: LogDialect = dialect === "koder" ? koder : runwire;
   let state = said.first;
   let end: Timeline["end"] = null;
   const source = sseSource({

@@ -1,6 +1,6 @@
 // What the sources of `GET /v1/agent/runs/:id/stream` have in common: the address, and pages for repair.
 
-import { type Dialect, isObject, koder, type Message, runwire } from "@runwire/protocol";
+import { isObject, koder, type LogDialect, type Message, runwire } from "@runwire/protocol";
 import { askJson, type Endpoint, queryOf, type Refusal, runPath } from "../http.js";
 import type { Cursors, Ending, Source } from "./source.js";
 
@@ -21,7 +21,7 @@ export interface RunStreamOptions extends StreamOptions {
   readonly snapshot?: boolean;
 }
 
-export function dialectOf(stream: StreamOptions): Dialect {
+export function dialectOf(stream: StreamOptions): LogDialect {
   return stream.dialect === "koder" ? koder : runwire;
 }
 

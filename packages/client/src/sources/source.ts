@@ -1,7 +1,7 @@
 // Where messages come from: the mirror of the server's Sink. A source knows one wire and nothing of what
 // the messages say; `follow` decodes them, keeps the cursor and opens it again when it ends.
 
-import type { Close, Dialect, Message } from "@runwire/protocol";
+import type { Close, LogDialect, Message } from "@runwire/protocol";
 
 /** The runs still to be read, each with the last number read of it (0: nothing yet). */
 export type Cursors = ReadonlyMap<string, number>;
@@ -21,7 +21,7 @@ export interface Ending {
 export type Batches = AsyncGenerator<readonly Message[], Ending, undefined>;
 
 export interface Source {
-  readonly dialect: Dialect;
+  readonly dialect: LogDialect;
   /** The runs it reads, where that is known before. Following ends with the last one's terminal event. */
   readonly runs: readonly string[];
   /** Silence longer than this means that the connection is dead. */

@@ -1,7 +1,7 @@
 // A source without a wire: each connection plays one scene. What `follow` does can so be tested for every
 // cut without a network.
 
-import { type Dialect, type Event, type Message, runwire } from "@runwire/protocol";
+import { type Event, type LogDialect, type Message, runwire } from "@runwire/protocol";
 import type { Batches, Cursors, Ending, Source } from "../sources/source.js";
 import { run_id } from "./log.js";
 
@@ -35,7 +35,7 @@ export function scriptedSource(scenes: readonly Scene[], more: Partial<Source> =
   return { dialect: runwire, runs: [run_id], silenceMsMax: 37_500, open: play, ...more, opened };
 }
 
-export function messagesOf(events: readonly Event[], dialect: Dialect = runwire): readonly Message[] {
+export function messagesOf(events: readonly Event[], dialect: LogDialect = runwire): readonly Message[] {
   return events.flatMap((event) => dialect.step(dialect.first, event)[1]);
 }
 

@@ -166,6 +166,19 @@ describe("a batch", () => {
     expect([refused.status, codeOf(refused)]).toEqual([415, "KAI-REQUEST-TYPE-0001"]);
   });
 
+  it("that is compressed is refused with 415, and said so", async () => {
+    const run_id = await createRun(url);
+    for (const coding of ["gzip", "br", "nonsense"]) {
+      const refused = await call(url, "POST", runPath(run_id, "events"), [text("a")], {
+        "Content-Encoding": coding,
+      });
+      expect([refused.status, codeOf(refused)]).toEqual([415, "KAI-REQUEST-TYPE-0001"]);
+      expect(messageOf(refused)).toContain(coding);
+    }
+    const plain = { "Content-Encoding": "identity" };
+    expect((await call(url, "POST", runPath(run_id, "events"), [text("a")], plain)).status).toBe(200);
+  });
+
   it("that is not UTF-8 is refused with 400", async () => {
     const run_id = await createRun(url);
     const body = Buffer.from('[{"type":"text.delta","payload":{"text":"\xff"}}]', "latin1");

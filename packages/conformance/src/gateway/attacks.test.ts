@@ -505,7 +505,12 @@ describe("who bends HTTP", () => {
       "GET /livez HTTP/1.1\r\nHost: 127.0.0.1:999999\r\nConnection: close\r\n\r\n",
       /403/,
     ],
-    ["no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", /400|403/],
+    ["no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", /403/],
+    [
+      "the address of another server",
+      `GET http://elsewhere.example/livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      /404/,
+    ],
     ["a version of the future", `GET /livez HTTP/3.0\r\nHost: ${host}\r\n\r\n`, /400/],
     ["HTTP/2 in the clear", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", /400/],
     ["TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", /400/],
@@ -516,7 +521,7 @@ describe("who bends HTTP", () => {
       /404|405/,
     ],
     ["a method of its own", `SMUGGLE /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /400/],
-    ["an expectation", `${post}Host: ${host}\r\nExpect: nonsense\r\nConnection: close\r\n\r\n`, /417/],
+    ["an expectation", `${post}Host: ${host}\r\nExpect: nonsense\r\nConnection: close\r\n\r\n`, /422/],
   ];
 
   it("is refused, and nothing that it smuggled is taken for a request", async () => {
@@ -533,6 +538,7 @@ describe("who bends HTTP", () => {
       await raw.ended;
       const statuses = [...raw.text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, found]) => found);
       expect([what, statuses]).toEqual([what, [expect.stringMatching(status)]]);
+      expect([what, raw.text]).toEqual([what, expect.stringContaining('{"error":{"code":"KAI-')]);
     }
     expect((await call(url, "GET", "/v1/agent/runs?agent=smuggled")).body.runs).toEqual([]);
   });

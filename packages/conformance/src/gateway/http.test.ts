@@ -219,6 +219,24 @@ describe("a client that speaks more than HTTP/1.1", () => {
     expect((await call(url, "GET", "/v1/agent/runs/%E0%A4%A")).status).toBe(404);
   });
 
+  it("may write the whole address, as it would to a proxy", async () => {
+    const answer = await rawAnswer(
+      url,
+      `GET ${url}/v1/agent/runs?limit=1 HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it("whose handshake is none is told what is missing, in the same form as everybody", async () => {
+    const run_id = await createRun(url);
+    const bare = `GET ${runPath(run_id, "stream")} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`;
+    for (const more of ["", "Sec-WebSocket-Version: 13\r\n", "Sec-WebSocket-Key: x\r\n"]) {
+      const answer = await rawAnswer(url, `${bare}${more}\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(answer).toContain("KAI-STREAM-FRAME-0002");
+    }
+  });
+
   it("that does not speak HTTP at all is told so in the same form as everybody", async () => {
     const answer = await rawAnswer(url, "HELLO\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);

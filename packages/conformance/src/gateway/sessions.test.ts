@@ -245,6 +245,18 @@ describe("a session", () => {
     expect((await session(another.cookie)).status).toBe(200);
   });
 
+  it("takes its streams with it when it is signed out, and no other [RW-SESSION-3]", async () => {
+    const [one, another] = [await signedIn(), await signedIn()];
+    const open = (cookie: Session["cookie"]) =>
+      openReading("sse", server.url, runPath(run_id, "stream"), cookie);
+    const [gone, stays] = [await open(one.cookie), await open(another.cookie)];
+    await ask(server.url, { method: "DELETE", path: "/v1/session", headers: one.own });
+    expect((await gone.ended).clean).toBe(true);
+    expect(gone.heard.at(-1)?.event).toBe("closing");
+    expect(stays.heard.some(({ event }) => event === "closing")).toBe(false);
+    stays.stop();
+  });
+
   it("outlives a restart [RW-SESSION-3]", async () => {
     const { cookie, own } = await signedIn();
     await server.restart();

@@ -1,6 +1,6 @@
 // The Koder agent stream protocol: the projection of a log to its eight core types. The cursor is `seq`.
 
-import type { Dialect, Message } from "../dialect.js";
+import { type LogDialect, type Message, snapshotMessage } from "../dialect.js";
 import { RunwireError } from "../errors.js";
 import { coreTypes } from "../events.js";
 import { isObject, parseWireDraft } from "../parse.js";
@@ -8,7 +8,7 @@ import { koderText } from "../stored-event.js";
 
 const nothing: readonly Message[] = [];
 
-export const koder: Dialect<null> = {
+export const koder: LogDialect = {
   name: "koder",
   carries: coreTypes,
   cursor: "seq",
@@ -19,7 +19,7 @@ export const koder: Dialect<null> = {
     return [null, coreTypes.has(e.type) ? [{ id: String(e.seq), data: koderText(e) }] : nothing];
   },
 
-  open: () => nothing,
+  open: (_state, opening) => snapshotMessage("seq", opening),
 
   // The loss is told on whichever terminal event ends this connection, and is not part of the log.
   close(_state, close, { dropped, last }) {

@@ -14,6 +14,8 @@ export interface Caller {
   readonly endsMs: number;
   /** The only resources it may read, where it came with a stream ticket: `run:<id>`, `runs`, … */
   readonly only?: ReadonlySet<string>;
+  /** The console session it came with, by the hash of its secret: signing out ends what that opened. */
+  readonly session?: string;
 }
 
 /** One way of checking a bearer token. One implementation per auth mode. */

@@ -65,7 +65,7 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     const grant = await granted("session", secret);
     if (grant === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0003", "sign in again");
     checkPage(req, grant.csrf ?? "");
-    return callerOf(grant);
+    return { ...callerOf(grant), session: grant.hash };
   }
 
   async function callerFor(route: Route, asked: Question): Promise<Caller> {

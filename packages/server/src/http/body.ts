@@ -72,8 +72,11 @@ export async function readObject(
   return value;
 }
 
-/** Throws 415 unless the body says it is JSON, says nothing, or is one of the others. */
+/** Throws 415 unless the body says it is JSON, says nothing, or is one of the others; and where it is compressed. */
 export function checkType({ headers }: IncomingMessage, others: readonly string[]): string {
+  const coding = headers["content-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "identity")
+    throw new RunwireError("KAI-REQUEST-TYPE-0001", `content-encoding ${coding.slice(0, 60)}; send it plain`);
   const given = headers["content-type"];
   if (given === undefined || given === "application/json") return "application/json";
   const type = given.split(";", 1)[0]?.trim().toLowerCase() ?? "";

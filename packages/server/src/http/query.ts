@@ -3,8 +3,6 @@
 import type { IncomingMessage } from "node:http";
 import { type Dialect, dialects, type View } from "@runwire/protocol";
 import { z } from "zod";
-import type { Head } from "../log/head.js";
-import type { RunKey, Store } from "../store.js";
 import { badParam } from "./check.js";
 
 export const dialectParam = (fallback: string) =>
@@ -59,41 +57,24 @@ export function viewOf({ detail }: { readonly detail?: View | undefined }, req?:
   return view;
 }
 
+/** A dialect that numbers its messages says all of them, or the numbers would mean nothing. */
+export function backpressureOf({
+  backpressure,
+  dialect,
+}: {
+  readonly backpressure?: Dialect["backpressure"] | undefined;
+  readonly dialect: Dialect;
+}): Dialect["backpressure"] {
+  if (backpressure === "drop" && typeof dialect.cursor === "object")
+    throw badParam("`backpressure`", `takes lossless in dialect ${dialect.name}`);
+  return backpressure ?? dialect.backpressure;
+}
+
 /** The cursor that a client sent: the query wins over the header, even where it is unusable. */
 export function cursorText(query: Cursors, req: IncomingMessage): string | undefined {
   for (const name of cursorNames) if (query[name] !== undefined) return query[name];
   const header = req.headers["last-event-id"];
   return Array.isArray(header) ? header[0] : header;
-}
-
-export interface Resume {
-  /** Position after which to read, and the same in the dialect's own number. */
-  readonly after: number;
-  readonly number: number;
-  /** Whether the client has had everything there is. */
-  readonly atEnd: boolean;
-}
-
-/**
- * Where a cursor points. A cursor is a number of the dialect and view it was read from; one that is empty,
- * unusable or ahead of the log means the start, because skipping silently would lose events.
- */
-export async function resumeFrom(
-  store: Store,
-  head: Head,
-  dialect: Dialect,
-  view: View,
-  cursor: string | undefined,
-): Promise<Resume> {
-  const start = { after: 0, number: 0, atEnd: false };
-  if (cursor === undefined || !/^[0-9]{1,15}$/.test(cursor)) return start;
-  const number = Number(cursor);
-  const at = head.views[view];
-  if (number === 0 || number > at[dialect.cursor]) return start;
-  const atEnd = number === at[dialect.cursor];
-  if (dialect.cursor === "pos") return { after: number, number, atEnd };
-  const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
-  return { after: await store.posOfSeq(key, view, number), number, atEnd };
 }
 
 export function framingOf(req: IncomingMessage): "sse" | "ndjson" {

@@ -2,13 +2,12 @@
 // call, answers. Trouble before a stream has begun is a status and an error body; after that it is the stream's own.
 
 import { once } from "node:events";
-import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { constants, createSecureServer, type ServerHttp2Session } from "node:http2";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
-import { Limited, type Quotas } from "../quotas.js";
+import type { Quotas } from "../quotas.js";
 import { type Report, stackOf } from "../report.js";
 import type { Settings } from "../settings.js";
 import type { RunKey } from "../store.js";
@@ -17,15 +16,17 @@ import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { whenClosed } from "./closing.js";
 import { front } from "./front.js";
+import { listener } from "./listener.js";
 import {
-  type Call,
-  type Found,
-  MethodNotAllowed,
-  type Question,
-  type Reply,
-  type Route,
-  router,
-} from "./route.js";
+  hangUp,
+  headerBytes,
+  headersOf,
+  headersTooLarge,
+  isAnswering,
+  refuse,
+  unreadable,
+} from "./refusal.js";
+import { type Call, type Found, type Question, type Reply, type Route, router } from "./route.js";
 import type { Tls } from "./tls.js";
 
 export interface HttpOptions {
@@ -39,18 +40,14 @@ export interface HttpOptions {
   readonly accounts: Accounts;
 }
 
-const headersMs = 20_000;
-/** How often it is looked who is late. */
-const headersLookMs = 2000;
-
 export function httpServer(options: HttpOptions): Server {
-  const { routes, settings, gate, quotas, isLeaving, report, accounts } = options;
+  const { routes, settings, tls, gate, quotas, isLeaving, report, accounts } = options;
   const { find, methods } = router(routes);
   const understood = routes.flatMap(({ headers }) => Object.keys(headers));
   const { check: checkFront, headers: guardsOf, preflight } = front(settings, understood);
   // A query that is not there says the same every time.
   const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
-  const server = listener(options);
+  const server = listener(tls, settings.headerBytesMax);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
     let isOver = false;
@@ -236,66 +233,6 @@ export function httpServer(options: HttpOptions): Server {
   return server;
 }
 
-/** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
-function listener({ tls, settings: { headerBytesMax } }: HttpOptions): Server {
-  const options = {
-    requestTimeout: 0,
-    headersTimeout: headersMs,
-    connectionsCheckingInterval: headersLookMs,
-    maxHeaderSize: headerBytesMax,
-  };
-  if (tls === null) return createServer({ ...options, IncomingMessage: Request });
-  const secure = createSecureServer({
-    ...tls,
-    ...options,
-    allowHTTP1: true,
-    minVersion: "TLSv1.2",
-    Http1IncomingMessage: Request,
-    maxSessionMemory: sessionMegabytesMax,
-    settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
-  });
-  secure.on("session", endFloods);
-  // The same events, requests and responses, as far as this server uses them. For HTTP/1.1 it knows the options only
-  // as properties; without them it would cut append sessions off after five minutes.
-  return Object.assign(secure as unknown as Server, options);
-}
-
-/**
- * No more than this may be open at once. Who opens twice as many in one turn of the loop resets them as fast as it opens
- * them, to keep the server busy with nothing.
- */
-const streamsPerSessionMax = 250;
-
-function endFloods(session: ServerHttp2Session): void {
-  let opened = 0;
-  const forget = (): void => {
-    opened = 0;
-  };
-  session.on("stream", () => {
-    if (opened === 0) setImmediate(forget);
-    opened += 1;
-    if (opened > 2 * streamsPerSessionMax) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  });
-}
-
-const sessionMegabytesMax = 10;
-
-/**
- * Node hands every request with an `Upgrade` header over as an upgrade. Only WebSockets are; whoever offers another
- * protocol (Java and curl offer h2c) is answered as if it had not.
- */
-class Request extends IncomingMessage {
-  get upgrade(): boolean {
-    return asked.has(this) && this.headers.upgrade?.toLowerCase() === "websocket";
-  }
-
-  set upgrade(value: boolean) {
-    if (value) asked.add(this);
-  }
-}
-
-const asked = new WeakSet<IncomingMessage>();
-
 function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {
   return { tenant, run_id: path.includes("/:id") ? param("id") : "" };
 }
@@ -310,10 +247,18 @@ function paramOf({ params }: Found): (name: string) => string {
   };
 }
 
-function split({ url = "/" }: IncomingMessage): { readonly path: string; readonly query: URLSearchParams } {
+function split(req: IncomingMessage): { readonly path: string; readonly query: URLSearchParams } {
+  const url = targetOf(req);
   const at = url.indexOf("?");
   if (at < 0) return { path: url, query: noQuery };
   return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
+}
+
+/** A whole address, as proxies are sent one, is taken for its path where it names the same host. */
+function targetOf({ url = "/", headers: { host } }: IncomingMessage): string {
+  if (url.startsWith("/")) return url;
+  const [start, named] = /^https?:\/\/([^/?]*)(?=\/)/i.exec(url) ?? [];
+  return start !== undefined && named === host ? url.slice(start.length) : url;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -322,58 +267,3 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 /** Shared, and read only: most requests have none. */
 const noQuery = new URLSearchParams();
-
-function headersOf(error: RunwireError): { readonly [name: string]: string } {
-  const { status, retry } = error.row;
-  const retryMs = error instanceof Limited ? error.retryMs : 1000;
-  return {
-    ...(error instanceof MethodNotAllowed ? { Allow: error.allow } : {}),
-    ...(status === 401 ? { "WWW-Authenticate": 'Bearer realm="runwire"' } : {}),
-    ...(retry ? { "Retry-After": String(Math.ceil(retryMs / 1000)) } : {}),
-  };
-}
-
-/** The parser of HTTP/1.1 counts by itself; HTTP/2 only tells its clients what they may send. */
-function headerBytes({ rawHeaders }: IncomingMessage): number {
-  return rawHeaders.reduce((sum, text) => sum + text.length, 0);
-}
-
-function headersTooLarge({ headerBytesMax }: Settings): RunwireError {
-  return new RunwireError("KAI-REQUEST-SIZE-0002", `headers may have ${headerBytesMax} bytes`);
-}
-
-function unreadable(code: string | undefined, settings: Settings): RunwireError {
-  if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge(settings);
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new RunwireError("KAI-REQUEST-TIME-0001");
-  return new RunwireError("KAI-REQUEST-BODY-0001", "this is not HTTP/1.1");
-}
-
-function refuse(socket: Duplex, error: RunwireError, requestId: string, guards: readonly string[]): void {
-  const body = JSON.stringify(error);
-  const { status, title } = error.row;
-  const headers = Object.entries(headersOf(error)).map(([name, value]) => `${name}: ${value}\r\n`);
-  for (let i = 0; i < guards.length; i += 2) headers.push(`${guards[i]}: ${guards[i + 1]}\r\n`);
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json; charset=utf-8\r\n${headers.join("")}` +
-      `${requestIdHeader}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `Connection: close\r\n\r\n${body}`,
-  );
-  hangUp(socket);
-}
-
-/** It gets time to read the answer, and then the connection goes, whether or not it wants to. */
-function hangUp(socket: Duplex): void {
-  socket.resume();
-  setTimeout(() => socket.destroy(), hangUpMs).unref();
-}
-
-const hangUpMs = 500;
-
-/**
- * Whether a whole request that came before is still to be answered, or an answer has begun: what follows is not HTTP,
- * but whoever waits would take this for its answer. (Node has no other name for the response whose turn it is.)
- */
-function isAnswering(socket: Duplex): boolean {
-  const { _httpMessage: current } = socket as { _httpMessage?: ServerResponse | null };
-  return current != null && (current.req.complete || current.headersSent);
-}

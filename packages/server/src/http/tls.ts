@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Settings } from "../settings.js";
@@ -5,6 +6,8 @@ import type { Settings } from "../settings.js";
 export interface Tls {
   readonly cert: Buffer;
   readonly key: Buffer;
+  /** When the certificate ends. */
+  readonly endsMs: number;
 }
 
 /** Throws an Error with one line that names the file. */
@@ -23,10 +26,10 @@ export function readTls({ tlsCert, tlsKey }: Pick<Settings, "tlsCert" | "tlsKey"
   usable(`${tlsCert} is no certificate in PEM`, { cert });
   usable(`${tlsKey} is no key in PEM without a password`, { key });
   usable(`${tlsCert} and ${tlsKey} do not belong together`, { cert, key });
-  return { cert, key };
+  return { cert, key, endsMs: Date.parse(new X509Certificate(cert).validTo) };
 }
 
-function usable(otherwise: string, files: Partial<Tls>): void {
+function usable(otherwise: string, files: Partial<Pick<Tls, "cert" | "key">>): void {
   try {
     createSecureContext(files);
   } catch (cause) {

@@ -5,7 +5,7 @@ import type { HubLevels } from "../hub.js";
 import type { StoreLevels } from "../store.js";
 
 export interface Levels {
-  readonly ready: boolean;
+  readonly leaving: boolean;
   readonly connections: number;
   readonly hub: HubLevels;
   readonly store: StoreLevels;
@@ -15,7 +15,10 @@ export interface Levels {
 const lagSteps = [64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 16 * 1024 * 1024];
 
 const gauges: { readonly [name: string]: readonly [help: string, of: (levels: Levels) => number] } = {
-  runwire_ready: ["Whether this server takes requests: 1, or 0 while it leaves.", (now) => Number(now.ready)],
+  runwire_ready: [
+    "Whether this server takes requests: 1, or 0 while it leaves and where its store is broken.",
+    ({ leaving, store }) => Number(!leaving && store.writing !== "broken"),
+  ],
   runwire_connections: ["Open connections, idle ones too.", (now) => now.connections],
   runwire_readers_live: [
     "Readers that have reached the head of their log; the others are still catching up.",

@@ -165,7 +165,10 @@ async function signIn(
 
 async function signOut(rooms: Rooms, call: Call): Promise<Reply> {
   const grant = await sessionGrant(rooms, call);
-  if (grant !== undefined) await rooms.store.grants.drop(grant.hash);
+  if (grant !== undefined) {
+    await rooms.store.grants.drop(grant.hash);
+    rooms.connections.signedOut(grant.hash);
+  }
   return { status: 204, headers: { "Set-Cookie": cookieOf(isSecure(call.req), "", 0) } };
 }
 

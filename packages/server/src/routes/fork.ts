@@ -5,11 +5,12 @@ import { z } from "zod";
 import { conversationTo } from "../conversations.js";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
-import { dialectParam, resumeFrom } from "../http/query.js";
+import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { created, forkedFrom, id, json } from "../http/shapes.js";
 import type { NewRun } from "../ingest.js";
 import type { Head } from "../log/head.js";
+import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import { readableHead } from "../transports/open.js";
 import { begin } from "./begin.js";
@@ -89,14 +90,11 @@ async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
   return { status, body: { ...begun, workspace: "fresh" }, headers };
 }
 
-async function lastPos({ store }: Rooms, head: Head, { body: { at }, query }: ForkCall): Promise<number> {
+async function lastPos(rooms: Rooms, head: Head, { body: { at }, query }: ForkCall): Promise<number> {
   const { dialect } = query;
-  const here = head.views.default;
-  if (at == null) return here.pos;
-  if (at > here[dialect.cursor]) {
-    const counted = `${here[dialect.cursor]} by ${dialect.cursor}`;
-    throw new RunwireError("KAI-RUN-POINT-0001", `${head.run.run_id} has got to ${counted}, not to ${at}`);
-  }
-  const { after } = await resumeFrom(store, head, dialect, "default", String(at));
+  if (at == null) return head.views.default.pos;
+  const { after, number } = await resumeFrom(rooms, head, dialect, "default", String(at));
+  if (number !== at)
+    throw new RunwireError("KAI-RUN-POINT-0001", `${head.run.run_id} has not got to ${at} (${dialect.name})`);
   return Math.max(after, askedPos);
 }

@@ -70,7 +70,7 @@ export function operationRoutes(
           );
         const { metrics, hub, store, connections } = rooms;
         const text = await metrics.text({
-          ready: !connections.leaving,
+          leaving: connections.leaving,
           connections: connectionCount(),
           hub: hub.levels(),
           store: store.levels(),
@@ -94,7 +94,7 @@ export function operationRoutes(
         body: {
           dialects: [...dialects.values()].map(({ name, cursor, backpressure, carries }) => ({
             name,
-            cursor,
+            cursor: typeof cursor === "string" ? cursor : "own",
             backpressure,
             carries: carries === "all" ? "all" : [...carries],
             reads: true,

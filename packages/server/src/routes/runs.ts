@@ -4,7 +4,7 @@ import { limits, type Message, RunwireError, runStates } from "@runwire/protocol
 import { z } from "zod";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
-import { detailParam, dialectParam, limitParam, resumeFrom, viewOf } from "../http/query.js";
+import { detailParam, dialectParam, limitParam, viewOf } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import {
   created,
@@ -19,6 +19,7 @@ import {
 import type { NewRun } from "../ingest.js";
 import { isEnded } from "../log/head.js";
 import { end } from "../log/lifecycle.js";
+import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
@@ -240,22 +241,23 @@ async function eventsPage(
   const { dialect, limit } = query;
   const view = viewOf(query);
   const head = await readableHead(rooms, key, view);
-  let { after } = await resumeFrom(rooms.store, head, dialect, view, query.after);
-  const messages: Message[] = [];
-  let state = dialect.first;
-  while (messages.length < limit) {
+  let { after, state, number: heard } = await resumeFrom(rooms, head, dialect, view, query.after);
+  const found: Message[] = [];
+  while (found.length < limit) {
     const events = await rooms.store.read(key, view, after, 256 * 1024);
     if (events.length === 0) break;
     for (const e of events) {
       const [next, said] = dialect.step(state, e);
       state = next;
       after = e.pos;
-      messages.push(...said);
-      if (messages.length >= limit) break;
+      for (const message of said) if (Number(message.id) > heard) found.push(message);
+      if (found.length >= limit) break;
     }
   }
+  const messages = found.slice(0, limit);
+  const isWhole = messages.length === found.length && after >= head.views[view].pos;
   // The events are JSON texts already; they are put together, not parsed and made again.
-  const next = after < head.views[view].pos ? (messages.at(-1)?.id ?? null) : null;
+  const next = isWhole ? null : (messages.at(-1)?.id ?? null);
   const text = `{"events":[${messages.map(({ data }) => data).join(",")}],"next":${JSON.stringify(next === null ? null : Number(next))}}`;
   return { status: 200, text };
 }
@@ -268,8 +270,11 @@ async function snapshot(
   const view = viewOf(query);
   const head = await readableHead(rooms, key, view);
   let { pos } = head.views[view];
-  if (at !== undefined && Number(at) < head.views[view][dialect.cursor])
-    pos = (await resumeFrom(rooms.store, head, dialect, view, at)).after;
+  if (at !== undefined) {
+    const { after, number } = await resumeFrom(rooms, head, dialect, view, at);
+    // A point that is not reached yet is the head.
+    if (number > 0 || Number(at) === 0) pos = after;
+  }
   const transcript = await rooms.transcripts.at(key, view, pos);
   return { status: 200, body: { pos: transcript.pos, seq: transcript.seq, transcript } };
 }

@@ -4,6 +4,7 @@ import { koder, limits } from "@runwire/protocol";
 import { z } from "zod";
 import { badParam } from "../http/check.js";
 import {
+  backpressureOf,
   cursorParams,
   cursorText,
   detailParam,
@@ -104,20 +105,21 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   const view = viewOf(query);
   if (snapshot && framing === "ndjson" && dialect.name === koder.name)
     throw badParam("`snapshot`", "must be 0 on NDJSON of dialect koder");
-  const backpressure = query.backpressure ?? dialect.backpressure;
+  const backpressure = backpressureOf(query);
   const head = await followableHead(rooms, key, view);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(call, framing, rooms);
   const bytes = wire(dialect, framing, isChunked(res));
   if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
-  const { after, state } = opening;
+  const { after, state, number } = opening;
   attach(
     await openStream(rooms.hub, {
       key,
       view,
       after,
       state,
+      number,
       wire: bytes,
       backpressure,
       sink,

@@ -3,7 +3,7 @@
 
 import { limits, sseCursor } from "@runwire/protocol";
 import { badParam } from "../http/check.js";
-import { framingOf, viewOf } from "../http/query.js";
+import { backpressureOf, framingOf, viewOf } from "../http/query.js";
 import type { Call, Reply } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { ManyQuery } from "../routes/streams.js";
@@ -20,7 +20,7 @@ export async function streamMany(rooms: Rooms, call: Call<ManyQuery>): Promise<R
     tenant,
     dialect,
     view: viewOf(query),
-    backpressure: query.backpressure ?? dialect.backpressure,
+    backpressure: backpressureOf(query),
     wire: wire(dialect, framing === "sse" ? "sse-mux" : "ndjson", isChunked(res)),
   };
   const members = await Promise.all(

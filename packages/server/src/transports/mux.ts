@@ -95,6 +95,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
         view,
         after,
         state,
+        number,
         backpressure,
         wire,
         sink: memberSink(run_id),

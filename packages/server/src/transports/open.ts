@@ -1,16 +1,8 @@
 // What every transport does before bytes flow: find the run, settle the cursor, prepare the first message.
 
-import {
-  type Dialect,
-  type EncoderState,
-  emptyTranscript,
-  type Message,
-  RunwireError,
-  type View,
-} from "@runwire/protocol";
-import { type Resume, resumeFrom } from "../http/query.js";
+import { type Dialect, type Message, RunwireError, type View } from "@runwire/protocol";
 import { type Head, isEnded } from "../log/head.js";
-import type { Beginning } from "../metrics/streams.js";
+import { type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
@@ -40,7 +32,6 @@ export function followableHead(rooms: Rooms, key: RunKey, view: View): Promise<H
 export interface Opening extends Resume {
   /** The client has everything, and nothing will follow. */
   readonly finished: boolean;
-  readonly state: EncoderState;
   /** What goes out before the events. */
   readonly first: readonly Message[];
 }
@@ -52,52 +43,29 @@ export async function openAt(
   view: View,
   asked: { readonly cursor: string | undefined; readonly snapshot: boolean },
 ): Promise<Opening> {
-  const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
+  const { tenant, run_id } = head.run;
+  const key: RunKey = { tenant, run_id };
   if (asked.snapshot) {
     rooms.metrics.streamBegan("snapshot");
     // Of a run that has ended, the last event is left to the stream: every reader hears the end itself.
-    const last = isEnded(head) ? 1 : 0;
-    const pos = head.views[view].pos - last;
-    const seq = head.views[view].seq - last;
+    const pos = head.views[view].pos - (isEnded(head) ? 1 : 0);
     const transcript = await rooms.transcripts.at(key, view, pos);
-    const number = dialect.cursor === "pos" ? pos : seq;
-    const data = JSON.stringify({ type: "snapshot", pos, seq, transcript });
-    const state = await stateAt(rooms, key, view, dialect, pos);
-    const first = [{ id: String(number), event: "snapshot", data }];
+    const { cursor } = dialect;
+    const isOwn = typeof cursor === "object";
+    const state = isOwn ? await rooms.encodings.at(key, view, dialect, pos) : dialect.first;
+    const number = isOwn ? cursor.last(state) : transcript[cursor];
+    const first = dialect.open(state, { how: "snapshot", transcript });
     return { after: pos, number, atEnd: true, finished: false, state, first };
   }
-  const resume = await resumeFrom(rooms.store, head, dialect, view, asked.cursor);
-  const state = await stateAt(rooms, key, view, dialect, resume.after);
-  const first = dialect.open(state, resume.after, () => emptyTranscript(key.run_id));
+  const resume = await resumeFrom(rooms, head, dialect, view, asked.cursor);
+  const how = beginning(asked.cursor, resume);
+  const first = dialect.open(resume.state, { how, run_id });
   const finished = resume.atEnd && isEnded(head);
-  rooms.metrics.streamBegan(finished ? "finished" : beginning(asked.cursor, resume));
-  return { ...resume, finished, state, first };
+  rooms.metrics.streamBegan(finished ? "finished" : how);
+  return { ...resume, finished, first };
 }
 
-function beginning(cursor: string | undefined, { after }: Resume): Beginning {
-  if (after > 0) return "resumed";
+function beginning(cursor: string | undefined, { number }: Resume): "start" | "resumed" | "reset" {
+  if (number > 0) return "resumed";
   return cursor === undefined || /^0*$/.test(cursor) ? "start" : "reset";
-}
-
-/** An encoder's state is a function of the log: fold it up to where the client begins. */
-async function stateAt(
-  { store }: Rooms,
-  key: RunKey,
-  view: View,
-  dialect: Dialect,
-  pos: number,
-): Promise<EncoderState> {
-  let state = dialect.first;
-  // A dialect that keeps nothing needs no fold.
-  if (state === null) return state;
-  for (let at = 0; at < pos; ) {
-    const events = await store.read(key, view, at, 256 * 1024);
-    if (events.length === 0) break;
-    for (const e of events) {
-      if (e.pos > pos) return state;
-      state = dialect.step(state, e)[0];
-      at = e.pos;
-    }
-  }
-  return state;
 }

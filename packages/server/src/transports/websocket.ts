@@ -15,7 +15,7 @@ import {
 import { type WebSocket, WebSocketServer } from "ws";
 import { requestIdHeader } from "../http/account.js";
 import { badParam } from "../http/check.js";
-import { cursorText, viewOf } from "../http/query.js";
+import { backpressureOf, cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
@@ -49,15 +49,20 @@ export function webSockets(rooms: Rooms): Sockets {
     handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
   });
 
-  // Node gives the handshake no response of its own to put a header on.
+  // Node gives the handshake no response of its own to put a header on, or to refuse it with.
   const requestIds = new WeakMap<IncomingMessage, string>();
   server.on("headers", (headers, req) => {
     headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
   });
+  const refusals = new WeakMap<IncomingMessage, (error: RunwireError) => void>();
+  server.on("wsClientError", ({ message }, _socket, req) => {
+    refusals.get(req)?.(new RunwireError("KAI-STREAM-FRAME-0002", message));
+  });
 
   const accept = ({ req, socket, head, requestId, accepted }: Upgrade<unknown>): Promise<WebSocket> =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       requestIds.set(req, requestId);
+      refusals.set(req, reject);
       server.handleUpgrade(req, socket, head, (ws) => {
         accepted();
         ws.on("ping", (data) => {
@@ -75,7 +80,7 @@ export function webSockets(rooms: Rooms): Sockets {
       const { snapshot } = query;
       if (snapshot && dialect.name === koder.name)
         throw badParam("`snapshot`", "must be 0 on WebSocket of dialect koder");
-      const backpressure = query.backpressure ?? dialect.backpressure;
+      const backpressure = backpressureOf({ ...query, dialect });
       const run = await followableHead(rooms, key, view);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
         cursor: cursorText(query, req),
@@ -98,6 +103,7 @@ export function webSockets(rooms: Rooms): Sockets {
           view,
           after,
           state,
+          number,
           wire: bytes,
           backpressure,
           sink,
@@ -114,7 +120,7 @@ export function webSockets(rooms: Rooms): Sockets {
         tenant,
         dialect,
         view: viewOf(query, req),
-        backpressure: query.backpressure ?? dialect.backpressure,
+        backpressure: backpressureOf({ ...query, dialect }),
         wire: wire(dialect, "websocket", false),
       };
       const asked = [...parseRuns(query.runs)];

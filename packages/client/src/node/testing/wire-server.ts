@@ -3,7 +3,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { dialects, type Event, type Message, sseFrame, sseRetry } from "@runwire/protocol";
+import { type Event, koder, type Message, runwire, sseFrame, sseRetry } from "@runwire/protocol";
 import { type WebSocket, WebSocketServer } from "ws";
 
 /** What goes wrong on one connection. */
@@ -76,12 +76,12 @@ export async function wireServer(
 }
 
 function messagesAfter(log: readonly Event[], url: URL): readonly Message[] {
-  const dialect = dialects.get(url.searchParams.get("dialect") ?? "koder");
+  const dialect = [koder, runwire].find(({ name }) => name === (url.searchParams.get("dialect") ?? "koder"));
   if (dialect === undefined) throw new Error("unknown dialect");
   const after = Number(url.searchParams.get("after") ?? 0);
   return log
     .filter((event) => event[dialect.cursor] > after)
-    .flatMap((event) => dialect.step(dialect.first, event)[1]);
+    .flatMap((event) => dialect.step(null, event)[1]);
 }
 
 function sendStream(

@@ -1,0 +1,83 @@
+// Where a dialect that numbers its messages itself stands in a log. An encoder's state is a function of the log, so it
+// is folded; marks on the way keep whoever comes back from folding a long run from its beginning each time.
+
+import type { Dialect, EncoderState, View } from "@runwire/protocol";
+import type { RunKey, Store } from "./store.js";
+
+export interface Encodings {
+  /** The state after the event at this position. */
+  at(key: RunKey, view: View, dialect: Dialect, pos: number): Promise<EncoderState>;
+  /**
+   * As far as a log goes without saying a message of a higher number; undefined where it has never said that many. The
+   * event that follows may say some that the client has had, and some that it has not.
+   */
+  upTo(key: RunKey, view: View, dialect: Dialect, number: number): Promise<Mark | undefined>;
+}
+
+export interface Mark {
+  readonly pos: number;
+  readonly state: EncoderState;
+}
+
+const readBytesMax = 256 * 1024;
+/** Of all runs together; a state is some hundred bytes. */
+const marksMax = 20_000;
+
+export function encodings(store: Store): Encodings {
+  const marks = new Map<string, Mark[]>();
+  let count = 0;
+
+  function marksOf(name: string): Mark[] {
+    const known = marks.get(name) ?? [];
+    // Those that were asked for last are forgotten last.
+    marks.delete(name);
+    marks.set(name, known);
+    return known;
+  }
+
+  function keep(known: Mark[], mark: Mark): void {
+    if (mark.pos <= (known.at(-1)?.pos ?? 0)) return;
+    known.push(mark);
+    count += 1;
+    for (const [oldest, { length }] of marks) {
+      if (count <= marksMax) break;
+      marks.delete(oldest);
+      count -= length;
+    }
+  }
+
+  /** Folds for as long as `goesOn` says so of the mark after an event. */
+  async function fold(
+    key: RunKey,
+    view: View,
+    dialect: Dialect,
+    goesOn: (mark: Mark) => boolean,
+  ): Promise<Mark> {
+    const known = marksOf(`${key.tenant}/${key.run_id}/${view}/${dialect.name}`);
+    let at: Mark = known.findLast(goesOn) ?? { pos: 0, state: dialect.first };
+    for (;;) {
+      const events = await store.read(key, view, at.pos, readBytesMax);
+      if (events.length === 0) return at;
+      for (const e of events) {
+        const next = { pos: e.pos, state: dialect.step(at.state, e)[0] };
+        if (!goesOn(next)) return at;
+        at = next;
+      }
+      keep(known, at);
+    }
+  }
+
+  return {
+    at: async (key, view, dialect, pos) => (await fold(key, view, dialect, (mark) => mark.pos <= pos)).state,
+    async upTo(key, view, dialect, number) {
+      const { cursor } = dialect;
+      if (typeof cursor === "string") throw new Error(`${dialect.name} does not number its messages`);
+      let isBeyond = false;
+      const mark = await fold(key, view, dialect, ({ state }) => {
+        isBeyond = cursor.last(state) > number;
+        return !isBeyond;
+      });
+      return isBeyond || cursor.last(mark.state) === number ? mark : undefined;
+    },
+  };
+}
