@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
+import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addOrders } from "./orders.js";
 import { addRuns } from "./runs.js";
@@ -18,6 +19,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addRuns(program);
   program.commandsGroup("Answer:");
   addAnswers(program);
+  addApprovals(program);
   addOrders(program);
   if (program.commands.some((command) => command.name() === name)) return program;
   const { addServing } = await import("./serving.js");

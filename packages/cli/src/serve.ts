@@ -10,7 +10,7 @@ export function addServe(program: Command): void {
   addSettingOptions(serve);
   serve.action(async (flags: { readonly [flag: string]: unknown }) => {
     const settings = readSettings(flags, process.env);
-    const gateway = await startGateway(settings, systemClock, builtInAgent(process.env));
+    const gateway = await startGateway(settings, systemClock, builtInAgent(process.env, settings));
     const { dataFolder, durability } = settings;
     process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
     let leaving = false;

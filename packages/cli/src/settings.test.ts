@@ -31,6 +31,8 @@ describe("settings", () => {
     [{ port: "65536" }, {}, "--port"],
     [{ host: "0.0.0.0" }, {}, "--host"],
     [{ graceMs: "soon" }, {}, "--grace-ms"],
+    [{ shell: "yes" }, {}, "--shell"],
+    [{ fetchHosts: "http://wiki.corp/" }, {}, "--fetch-hosts"],
     [{}, { RUNWIRE_PORT: "" }, "RUNWIRE_PORT"],
     [{}, { RUNWIRE_PROT: "1" }, "RUNWIRE_PROT"],
   ])("that are not possible are named: %j %j", (flags, env, named) => {
@@ -48,6 +50,56 @@ describe("settings", () => {
   it.each(["{", "[]", '{"prot": 1}', '{"port": "x"}'])("in a wrong file are named: %s", (text) => {
     writeFileSync("runwire.config.json", text);
     expect(() => readSettings({}, {})).toThrow("runwire.config.json");
+  });
+
+  it("bring MCP servers from the file or a variable, as other programs write them", () => {
+    const mcp = {
+      files: { command: "mcp-files", args: ["/srv"], env: { KEY: "secret" } },
+      wiki: { type: "http", url: "https://wiki.example.com/mcp", headers: { Authorization: "Bearer x" } },
+    };
+    writeFileSync("runwire.config.json", JSON.stringify({ mcp, shell: "on" }));
+    const { files, wiki } = mcp;
+    const { type: _, ...wikiRest } = wiki;
+    expect(readSettings({}, {})).toMatchObject({
+      shell: "on",
+      fetchHosts: [],
+      mcp: [
+        { name: "files", ...files },
+        { name: "wiki", ...wikiRest },
+      ],
+    });
+    const env = {
+      RUNWIRE_MCP: JSON.stringify({ only: files }),
+      RUNWIRE_FETCH_HOSTS: "wiki.corp, 10.0.0.7:80",
+    };
+    expect(readSettings({}, env)).toMatchObject({
+      mcp: [{ name: "only" }],
+      fetchHosts: ["wiki.corp", "10.0.0.7:80"],
+    });
+    expect(readSettings({ shell: "off" }, {}).shell).toBe("off");
+  });
+
+  it.each([
+    ["not JSON", "JSON object"],
+    ["[]", "JSON object"],
+    ['{"a": 1}', "`command` or `url`"],
+    ['{"a": {}}', "`command` or `url`"],
+    ['{"a": {"command": "x", "url": "http://x"}}', "`command` or `url`"],
+    ['{"A b": {"command": "x"}}', "A b"],
+    ['{"file": {"command": "x"}}', "tools of the agent itself"],
+    ['{"shell": {"command": "x"}}', "tools of the agent itself"],
+    ['{"a": {"command": ""}}', "`command`"],
+    ['{"a": {"command": "x", "args": "s3cret"}}', "`args`"],
+    ['{"a": {"command": "x", "env": {"KEY": 5}}}', "`env`"],
+    ['{"a": {"command": "x", "headers": {}}}', "`headers`"],
+    ['{"a": {"url": "s3cret"}}', "`url`"],
+    ['{"a": {"url": "file:///s3cret"}}', "`url`"],
+    ['{"a": {"url": "http://x", "type": "sse"}}', "`type`"],
+  ])("refuse MCP servers that cannot be, in words and without their secrets: %s", (text, named) => {
+    const refusal = (): unknown => readSettings({}, { RUNWIRE_MCP: text });
+    expect(refusal).toThrow("RUNWIRE_MCP: ");
+    expect(refusal).toThrow(named);
+    expect(refusal).not.toThrow("s3cret");
   });
 
   it("that are wrong stop the start with one line and exit code 1", () => {
