@@ -10,7 +10,7 @@ export interface Line {
   readonly calls?: readonly { readonly tool: string; readonly input: unknown }[];
 }
 
-interface Message {
+export interface Message {
   readonly role: string;
   readonly content?: unknown;
   readonly tool?: string;
@@ -55,7 +55,8 @@ export const scriptedModel = {
   },
 };
 
-function lineFor({ messages, tools }: Request): Line {
+/** What comes next. */
+export function lineFor({ messages, tools }: Request): Line {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(asked + 1);
   const lines = linesOf(messages[asked]?.content);
