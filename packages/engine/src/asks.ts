@@ -41,6 +41,8 @@ export async function clarify(loop: Loop, call: CallWork, signal: AbortSignal): 
     type: "clarify.requested",
     payload: { clarify_id, call_id, question, choices, expires_at },
   }));
+  // Not answered, but no longer asked by this loop: the next one, if there is one, waits on.
+  signal.throwIfAborted();
   if (resolved.outcome === "answered") return { answer: resolved.answer };
   return { answer: null, note: "Nobody answered in time. Use your best judgement." };
 }

@@ -69,9 +69,17 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   }
   const beganMs = loop.host.clock.monotonic();
   const outcome = await run(loop, tool, { ...call, input }, signal);
+  const end = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
   // A run that was ended or redirected meanwhile has closed its calls itself.
-  if (signal.aborted) return;
-  await ended({ ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) });
+  if (!signal.aborted) await ended(end);
+  else if (loop.stopping.aborted && outcome.ok === true) await endedLast(loop, call_id, end);
+}
+
+/** What a tool has finished while its server leaves is not told as interrupted after the next start. */
+async function endedLast({ host, run: key }: Loop, call_id: string, end: Facts): Promise<void> {
+  const draft = { type: "tool.end", payload: { call_id, ...end } } as Draft;
+  // Where it comes too late, nobody knows any more than after a crash.
+  await host.writer.append(key, [draft]).catch(() => {});
 }
 
 async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal): Promise<Facts> {

@@ -33,6 +33,8 @@ export interface Loop extends LoopParts {
   readonly model: Model;
   /** The tools that this run may use. */
   readonly box: Toolbox;
+  /** Aborts when the server leaves. */
+  readonly stopping: AbortSignal;
   /** Aborts with the run, with a pause and with a redirection: for what can go on from the log. */
   readonly talking: () => AbortSignal;
   /** Aborts with the run and with a redirection: for tools, which a pause lets finish. */
@@ -59,6 +61,7 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     log,
     box,
     model: chosen,
+    stopping: signal,
     talking: () => talk.signal,
     working: () => toil.signal,
   };

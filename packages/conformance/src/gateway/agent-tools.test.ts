@@ -163,12 +163,12 @@ describe("a command", () => {
 
   it("ends with its server, as do MCP servers", async () => {
     const [told] = await endsIn(await start(server.url, calling("test.pid")));
-    const [{ text }] = (told?.output as { content: readonly [{ text: string }] }).content;
-    expect(isRunning(Number(text))).toBe(true);
+    const pidText = /"text":"(\d+)"/.exec(JSON.stringify(told))?.[1];
+    expect(isRunning(Number(pidText))).toBe(true);
     const { pid } = await begun("sleep 600");
     server.kill("SIGTERM");
     await server.exited;
-    expect([isRunning(Number(text)), isRunning(pid)]).toEqual([false, false]);
+    expect([isRunning(Number(pidText)), isRunning(pid)]).toEqual([false, false]);
     server = await serve();
   });
 });
@@ -180,12 +180,26 @@ const stuck: Tool = {
   input_schema: { type: "object" },
   run: () => new Promise((resolve) => setTimeout(() => resolve({}), 60_000).unref()),
 };
+/** Ends when it has to, with its work done. */
+let finished = 0;
+const finishing: Tool = {
+  ...stuck,
+  name: "finishing",
+  effect: "destructive",
+  run: (_, { signal }) =>
+    new Promise((resolve) => {
+      signal.addEventListener("abort", () => {
+        finished += 1;
+        resolve({ text: "finished" });
+      });
+    }),
+};
 const agent = engine({
   modelOf(name) {
     if (name === "nobody/nothing") throw new RunwireError("KAI-MODEL-NAME-0001", "nobody/nothing");
     return scriptedModel;
   },
-  tools: [stuck],
+  tools: [stuck, finishing],
   planningGate: "off",
 });
 const inside = underTest((settings: object) => startGateway(settings, undefined, agent));
@@ -212,10 +226,21 @@ describe("a tool that does not stop", () => {
   });
 });
 
+describe("a tool that finishes while its server leaves", () => {
+  it("is told to have done so, and is not run again", async () => {
+    const run_id = await start(inside.url, calling("finishing"));
+    await waitFor(inside.url, run_id, "tool.start");
+    await inside.restart();
+    const { results } = seenBy(await ended(inside.url, run_id));
+    expect(results).toMatchObject([{ ok: true, output: { text: "finished" } }]);
+    expect(finished).toBe(1);
+  });
+});
+
 describe("a run that could not be", () => {
   it.each([
     [{ model: "nobody/nothing" }, 422, "KAI-MODEL-NAME-0001", "nobody"],
-    [{ tools: ["stuck", "shel"] }, 422, "KAI-RUN-TOOL-0003", '"shel"; there is stuck'],
+    [{ tools: ["stuck", "shel"] }, 422, "KAI-RUN-TOOL-0003", '"shel"; there is finishing, stuck'],
     [{ tools: ["file.*"] }, 422, "KAI-RUN-TOOL-0003", "file.*"],
     [{ tools: ["*x"] }, 422, "KAI-RUN-TOOL-0003", "*x"],
     [{ tools: "stuck" }, 422, "KAI-REQUEST-BODY-0002", "tools"],
