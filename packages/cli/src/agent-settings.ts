@@ -1,6 +1,7 @@
 // What the operator says to the built-in agent: which tools it has beside its own, and how far they reach.
 
-import { builtInTools, clarifyTool, demoTools, type McpServer, spawnTool } from "@runwire/engine";
+// Only its types: most commands that read settings need no agent, and would wait for its code.
+import type { McpServer } from "@runwire/engine";
 import { isObject } from "@runwire/protocol";
 
 export interface AgentSettings {
@@ -28,11 +29,15 @@ const kinds = {
 } as const;
 
 /** Tools are called by the name of their server, so no server may be named like tools of our own. */
-const ownNames: ReadonlySet<string> = new Set(
-  [...builtInTools({ shell: {} }), ...demoTools({ searchMs: 0 }), spawnTool, clarifyTool].map(
-    ({ name }) => name.split(".")[0] ?? name,
-  ),
-).add("plan");
+export const ownNames: ReadonlySet<string> = new Set([
+  "clarify",
+  "demo",
+  "file",
+  "plan",
+  "shell",
+  "spawn",
+  "web",
+]);
 
 function serverOf(name: string, given: unknown): McpServer {
   const wrong = (what: string): Error =>

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { builtInTools, clarifyTool, demoTools, spawnTool } from "@runwire/engine";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ownNames } from "./agent-settings.js";
 import { readSettings } from "./settings.js";
 
 const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
@@ -77,6 +79,11 @@ describe("settings", () => {
       fetchHosts: ["wiki.corp", "10.0.0.7:80"],
     });
     expect(readSettings({ shell: "off" }, {}).shell).toBe("off");
+  });
+
+  it("keep the names of the agent's own tools from MCP servers", () => {
+    const own = [...builtInTools({ shell: {} }), ...demoTools({ searchMs: 0 }), spawnTool, clarifyTool];
+    expect(ownNames).toEqual(new Set([...own.map(({ name }) => name.split(".")[0]), "plan"]));
   });
 
   it.each([
