@@ -250,6 +250,22 @@ describe("an order to a run", () => {
     expect(ofType(events, "child.spawn")).toHaveLength(3);
   });
 
+  it("to pause lets finish what has begun, and begins nothing else", async () => {
+    const calls = Array.from({ length: atOnce + 2 }, () => ({ tool: "hold", input: {} }));
+    const run_id = await start(server.url, script({ calls }));
+    await waitFor(server.url, run_id, "tool.start", atOnce);
+    await control(server.url, run_id, "pause");
+    letGo();
+    await waitFor(server.url, run_id, "tool.end", atOnce);
+    await control(server.url, run_id, "resume");
+    await waitFor(server.url, run_id, "tool.start", calls.length);
+    letGo();
+    const events = await ended(server.url, run_id);
+    const resumed = events.findLastIndex((e) => is(e, "run.lifecycle") && e.payload.state === "running");
+    const began = events.flatMap((e, i) => (is(e, "tool.start") ? [i > resumed] : []));
+    expect(began).toEqual(calls.map((_, i) => i >= atOnce));
+  });
+
   it("to resume leaves a child paused that somebody paused for itself [RW-CONTROL-7]", async () => {
     const { run_id, all } = await atWork();
     const [, child = "", ...others] = all;
