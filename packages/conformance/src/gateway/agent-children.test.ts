@@ -57,8 +57,13 @@ const letGo = (): void => {
   for (const go of held.splice(0)) go();
 };
 
+/** Models that were asked for. */
+const models = new Set<string | null>();
 const agent = engine({
-  modelOf: () => scriptedModel,
+  modelOf(name) {
+    models.add(name);
+    return scriptedModel;
+  },
   tools: [
     gate,
     hold,
@@ -188,6 +193,13 @@ describe("a child", () => {
     expect(String(results[0]?.output.text)).toContain("child-aborted");
     expect(String(results[1]?.output.text)).toContain("no luck");
     expect(lastState(events)).toMatchObject({ state: "done" });
+  });
+
+  it("thinks with its parent's model", async () => {
+    models.clear();
+    const nested = script(spawning(script(spawning("[]"))));
+    await ended(server.url, await start(server.url, nested, { model: "the-same" }));
+    expect([...models]).toEqual(["the-same"]);
   });
 
   it("may have children that have children, as deep as a tree may be", async () => {
