@@ -2,6 +2,8 @@ export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
+export { loom, loomExport } from "./dialects/loom/loom.js";
+export { words as loomWords } from "./dialects/loom/words.js";
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";
