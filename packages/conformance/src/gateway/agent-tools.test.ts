@@ -13,6 +13,7 @@ import { startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { call, codeOf, control, messageOf } from "./calls.js";
 import { type ChatProvider, chatProvider } from "./chat-provider.js";
+import { type McpHttp, mcpHttp } from "./mcp-http.js";
 import {
   calling,
   ended,
@@ -33,20 +34,22 @@ const page = createServer(
   (_, response) => void response.setHeader("Content-Type", "text/plain").end("hello from inside"),
 );
 let provider: ChatProvider;
+let remote: McpHttp;
 let server: ServerProcess;
 let pageUrl = "";
 
-const mcp = {
+const mcp = () => ({
+  far: { url: remote.url, headers: { Authorization: "Bearer of-mcp" } },
   test: { command: process.execPath, args: [here("../../../engine/dist/testing/mcp-stdio.js")] },
   gone: { url: "http://127.0.0.1:1/mcp" },
-};
+});
 
 /** A server as operators start it, on a model that does as it is told. */
 function serve(): Promise<ServerProcess> {
   const variables = [
     `RUNWIRE_OPENAI_BASE_URL=${provider.url}`,
     "RUNWIRE_MODEL=local/scripted",
-    `RUNWIRE_MCP=${JSON.stringify(mcp)}`,
+    `RUNWIRE_MCP=${JSON.stringify(mcp())}`,
     `RUNWIRE_FETCH_HOSTS=${new URL(pageUrl).host}`,
   ];
   const command = [
@@ -63,6 +66,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => page.listen(0, "127.0.0.1", resolve));
   pageUrl = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`;
   provider = await chatProvider();
+  remote = await mcpHttp();
   server = await serve();
 });
 
@@ -70,6 +74,7 @@ afterAll(async () => {
   server.kill("SIGTERM");
   await server.exited;
   provider.close();
+  remote.close();
   page.close();
   rmSync(folder, { recursive: true });
 });
@@ -105,6 +110,12 @@ describe("tools by settings", () => {
     expect(server.stderr).toContain('"what":"mcp server not reached","server":"gone"');
     // What such a server would bring may be asked for; what no server would may not.
     await ended(server.url, await start(server.url, script(), { tools: ["gone.*", "test.echo"] }));
+  });
+
+  it("are those of MCP servers behind an address, with the headers that they want", async () => {
+    const events = await ended(server.url, await start(server.url, calling("far.whoami")));
+    expect(ofType(events, "tool.start")).toMatchObject([{ tool: "far.whoami", skill_id: "far@2.1.0" }]);
+    expect(JSON.stringify(ofType(events, "tool.end"))).toContain("you are Bearer of-mcp");
   });
 
   it("fetch from private hosts that are named, and from no others", async () => {
