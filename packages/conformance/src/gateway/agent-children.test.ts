@@ -4,7 +4,7 @@ import { engine, spawnTool, type Tool } from "@runwire/engine";
 import { type Event, is, isFinal } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { allEvents, append, call, control, createRun, say } from "./calls.js";
+import { allEvents, call, control } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
 import {
   calling,
@@ -306,13 +306,17 @@ describe("an order to a run", () => {
     expect(String(ofType(events, "message.settled").at(-1)?.text)).toContain("turned");
   });
 
-  it("to pause holds for children that are spawned later, whoever writes them [RW-CONTROL-7]", async () => {
-    const run_id = await createRun(server.url);
+  it("to pause holds for children that are spawned later [RW-CONTROL-7]", async () => {
+    const run_id = await start(server.url, calling("hold"));
+    await waitFor(server.url, run_id, "tool.start");
     await control(server.url, run_id, "pause");
-    await append(server.url, run_id, say("child.spawn", { child_id: "run_late", prompt: "x" }));
-    expect(await statesOf(["run_late"])).toEqual(["paused"]);
+    const path = `/v1/agent/runs/${run_id}/children`;
+    const child = String((await call(server.url, "POST", path, { prompt: "[]" })).body.run_id);
+    expect(await statesOf([child])).toEqual(["paused"]);
     await control(server.url, run_id, "resume");
-    expect(await statesOf(["run_late"])).toEqual(["running"]);
+    expect(lastState(await ended(server.url, child))).toMatchObject({ state: "done" });
+    letGo();
+    await ended(server.url, run_id);
   });
 });
 

@@ -73,7 +73,8 @@ export function spawn(
     type: "turn.submitted",
     payload: { messages, agent, session_id, parent_id, ...asked },
   });
-  // A pause reaches everything below it, also what comes later.
-  if (parent.state === "paused") move(commit, child_id, { state: "paused", reason: parentPaused });
+  // A pause reaches what the agent was about to spawn; whoever writes from outside knows what it does.
+  if (parent.state === "paused" && !run.external)
+    move(commit, child_id, { state: "paused", reason: parentPaused });
   return child_id;
 }
