@@ -70,7 +70,10 @@ export interface RunRecord extends Facts {
   readonly ended_at: string | null;
   readonly parent_id: string | null;
   readonly forked_from: ForkedFrom | null;
+  /** Of the run and its descendants. */
   readonly usage: Usage;
+  /** `known` is false where something was used that has no price; `usd` is then what is known of it, or null. */
+  readonly cost: { readonly usd: number | null; readonly known: boolean };
   readonly stream_url: string;
   readonly replay_uri: string;
 }

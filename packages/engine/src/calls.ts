@@ -22,7 +22,7 @@ export async function runCalls(loop: Loop, work: Work): Promise<void> {
   for (const end of ends) if (end.status === "rejected") throw end.reason;
   if (loop.working().aborted) return;
   const kind = work.calls.some(({ tool }) => tool === spawnTool.name) ? "fan-in" : "tool-roundtrip";
-  await loop.log.write(boundary(loop.log.work, kind));
+  await loop.log.write(boundary(loop.log.work, kind, work.calls));
 }
 
 async function runCall(loop: Loop, call: CallWork): Promise<void> {

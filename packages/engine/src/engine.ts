@@ -9,6 +9,7 @@ import { aborter } from "./aborter.js";
 import { givenTo } from "./given.js";
 import { drive } from "./loop.js";
 import type { Model } from "./model.js";
+import { recentStepCosts } from "./step-costs.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
 import { gathered, mcpSource } from "./tools/source.js";
@@ -40,6 +41,7 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
     void gathered(sources);
     const ids = idSource(Math.random);
     const stopping = aborter();
+    const stepCosts = recentStepCosts(host);
     const running = new Map<string, Promise<void>>();
 
     function take(run: RunKey): void {
@@ -65,6 +67,7 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
             tools,
             given,
             workspace,
+            stepCosts,
             take,
             newId: (prefix) => ids.next(prefix, host.clock.now()),
           },

@@ -11,6 +11,7 @@ import type { Given } from "./given.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { propose } from "./plan.js";
+import type { StepCosts } from "./step-costs.js";
 import type { Tool } from "./tool.js";
 import { type Toolbox, toolbox } from "./tools/toolbox.js";
 import { type Ask, isOver, type Work } from "./work.js";
@@ -23,6 +24,8 @@ export interface LoopParts {
   readonly tools: readonly Tool[];
   readonly given: Given;
   readonly workspace: string;
+  /** What the steps of the tenant's last plans have cost. */
+  readonly stepCosts: StepCosts;
   /** Begins to write a child. */
   readonly take: (child: RunKey) => void;
   readonly newId: (prefix: "call" | "plan" | "appr" | "clar" | "msg") => string;

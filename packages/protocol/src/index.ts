@@ -17,3 +17,4 @@ export { reduce } from "./reduce.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
 export * from "./transcript.js";
+export * from "./validate.js";

@@ -30,6 +30,8 @@ export interface AgentHost {
   readonly clock: Clock;
   readonly writer: Pick<Ingest, "append" | "spawn" | "change">;
   head(run: RunKey): Promise<Head | undefined>;
+  /** Root runs of a tenant, newest first. */
+  runs: Store["listRuns"];
   /** Everything after a position, and then whatever follows, until the signal aborts. */
   follow(run: RunKey, view: View, after: number, signal: AbortSignal): AsyncIterable<readonly StoredEvent[]>;
   /** What was spilled from an event of this tenant. */

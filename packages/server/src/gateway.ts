@@ -99,9 +99,10 @@ export async function startGateway(
   });
   const head = store.head;
   const follow = follower(store, bus);
-  const { allowances } = store;
+  const { allowances, listRuns } = store;
   const blob = (tenant: string, ref: string) => wholeBlob(blobs, tenant, ref);
-  const agent = makeAgent?.({ clock, writer, head, follow, blob, allowances, dataFolder, report });
+  const read = { head, runs: listRuns, follow, blob, allowances };
+  const agent = makeAgent?.({ clock, writer, ...read, dataFolder, report });
   const rooms: Rooms = {
     clock,
     store,

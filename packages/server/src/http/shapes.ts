@@ -46,6 +46,7 @@ export const runSummary = members({
   forked_from: forkedFrom.nullable(),
   counts: z.record(z.string(), z.number()),
   usage: z.record(z.string(), z.number()),
+  cost: members({ usd: z.number().nullable(), known: z.boolean() }),
   metadata: facts,
   stream_url: z.string(),
   replay_uri: z.string(),

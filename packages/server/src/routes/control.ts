@@ -1,11 +1,11 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Facts, type RunState, RunwireError } from "@runwire/protocol";
+import { type Facts, planIntents, type RunState, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { facts, id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
+import { id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { type Head, isEnded } from "../log/head.js";
 import { forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
@@ -13,10 +13,21 @@ import type { Rooms } from "../rooms.js";
 import { answerApproval, answerClarification, approvalAnswer, clarifyAnswer } from "./answers.js";
 
 const onlyReason = z.strictObject({ reason: reasonShape });
+const planStep = members({
+  id: id.nullish(),
+  title: z.string().trim().min(1),
+  intent: z.enum(planIntents).nullish(),
+  est_tools: z.array(z.string()).nullish(),
+});
 const planAnswer = z.strictObject({
   plan_id: id.nullish().describe("the plan that is meant; the one that waits by default"),
   approved: z.boolean().nullish().describe("true by default"),
-  steps: z.array(facts).nullish().describe("approves these steps instead of the proposed ones"),
+  steps: z
+    .array(planStep)
+    .min(1)
+    .max(100)
+    .nullish()
+    .describe("approves these steps instead of the proposed ones"),
   reason: reasonShape,
 });
 const newDirection = z.strictObject({ instruction: z.string().min(1) });
