@@ -22,6 +22,9 @@ export interface Said {
 /** So that it fits into an event however it is escaped; a run must be able to end. The log has all of it. */
 const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
 
+/** Why a run is paused that nobody paused for itself. */
+export const parentPaused = "parent paused";
+
 /** Thrown where more text was committed after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
 
