@@ -1,7 +1,7 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Facts, planIntents, type RunState, RunwireError } from "@runwire/protocol";
+import { type Facts, limits, planIntents, type RunState, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
@@ -136,7 +136,12 @@ async function steer(
 ): Promise<Reply> {
   let steer_id = "";
   const reply = await changed(rooms, tenant, run_id, (commit) => {
-    live(commit, run_id);
+    const { steers } = live(commit, run_id);
+    if (steers.length >= limits.steersWaitingMax)
+      throw new RunwireError(
+        "KAI-RUN-STATE-0001",
+        `${run_id} has ${steers.length} messages that it has not taken up yet`,
+      );
     steer_id = commit.newId("steer", commit.nowMs);
     commit.write(run_id, { type: "steer.accepted", payload: { steer_id, text } });
   });
