@@ -2,6 +2,12 @@ export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
+export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
+export {
+  type RuntimeMessage,
+  runtimeSchemaVersion,
+  runtimeTypes,
+} from "./dialects/runtime/types.js";
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";
