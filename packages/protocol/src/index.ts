@@ -4,10 +4,26 @@ export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
 export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
 export {
+  emptyRuntimeModel,
+  type RuntimeEntry,
+  type RuntimeModel,
+  type RuntimeTask,
+  readInto,
+} from "./dialects/runtime/model.js";
+export {
+  type RuntimeReader,
+  type RuntimeReading,
+  type RuntimeWarning,
+  runtimeReader,
+} from "./dialects/runtime/reader.js";
+export { runtimeSchemas } from "./dialects/runtime/schemas.js";
+export {
   type RuntimeMessage,
   runtimeSchemaVersion,
   runtimeTypes,
+  strictSchemaVersion,
 } from "./dialects/runtime/types.js";
+export { type RuntimeViolation, validateRuntime } from "./dialects/runtime/validate.js";
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";

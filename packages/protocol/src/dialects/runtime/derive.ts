@@ -2,6 +2,7 @@
 // derived from, and a decoder passes over it: the event's own message says everything.
 
 import { type Event, type Facts, is, type Scope } from "../../events.js";
+import { isFinal } from "../../state.js";
 import { statusWords } from "./rows.js";
 import { contextOf, type RuntimeState } from "./state.js";
 
@@ -44,26 +45,19 @@ export function derive(state: RuntimeState, e: Event): Around {
     const scope = { action_id: approval_id, tool_call_id: call_id };
     return after({ type: "permission.resolved", scope, payload: { decision } });
   }
-  if (e.child_id !== null) return nothing;
   if (!is(e, "run.lifecycle")) return nothing;
-  const to = e.payload.state;
-  const reason = e.payload.reason == null ? {} : { reason: e.payload.reason };
-  const resolved: readonly Derived[] = planAsked === null ? [] : [planAnswer(planAsked, to)];
-  switch (to) {
-    case "running":
-      return { before: resolved, after: turnIs === "open" ? [turn("started", {})] : [] };
-    case "awaiting_approval":
-      return plan === null ? nothing : after(planQuestion(plan));
-    case "done":
-    case "aborted":
-    case "error": {
-      const { status } = statusWords[to];
-      const end = turn(to === "done" ? "completed" : "failed", { status, ...reason });
-      return { before: turnIs === "ended" ? resolved : [...resolved, end], after: [] };
-    }
-    default:
-      return { before: resolved, after: [] };
+  const { state: to, reason } = e.payload;
+  const answered = planAsked === null ? [] : [planAnswer(planAsked, to)];
+  const asks = to === "awaiting_approval" && plan !== null ? [planQuestion(plan)] : [];
+  // What a run below does is told of it as a subagent; the turn is that of the stream's run.
+  if (e.child_id !== null || turnIs === "ended") return { before: answered, after: asks };
+  if (isFinal(to)) {
+    const why = reason == null ? {} : { reason };
+    const end = turn(to === "done" ? "completed" : "failed", { ...statusWords[to], ...why });
+    return { before: [...answered, end], after: [] };
   }
+  const starts = to === "running" && turnIs === "open" ? [turn("started", {})] : [];
+  return { before: answered, after: [...asks, ...starts] };
 }
 
 function after(...messages: readonly Derived[]): Around {
