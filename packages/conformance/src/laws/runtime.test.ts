@@ -237,7 +237,6 @@ function filled(
   const childId = isId(message.childId) ? message.childId : undefined;
   const run = childId ?? of.run_id;
   return {
-    schemaVersion: "0.4.0",
     runtimeId: "runwire",
     sessionId: of.run_id,
     threadId: isId(message.sessionId) ? message.sessionId : of.run_id,
@@ -248,6 +247,7 @@ function filled(
     ...(/^(tool|model|reasoning)\./.test(message.type) ? { stepId: of.stepId } : {}),
     payload: {},
     ...said,
+    schemaVersion: "0.4.0",
     streamId: of.run_id,
     eventId: "evt_1",
     timestamp: "2026-01-02T00:00:00.000Z",

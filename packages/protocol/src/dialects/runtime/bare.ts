@@ -5,7 +5,7 @@ import type { Facts, Scope } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { camel, isScopeId, scopeIds, splitIds, splitScope } from "./ids.js";
-import { runtimeId, runtimeSchemaVersion } from "./types.js";
+import { runtimeId } from "./types.js";
 
 export interface Bare {
   readonly type: string;
@@ -21,6 +21,7 @@ export interface Bare {
 const streamMembers: ReadonlySet<string> = new Set([
   "type",
   "eventId",
+  "schemaVersion",
   "timestamp",
   "sequence",
   "streamId",
@@ -52,7 +53,6 @@ export function bareOf(type: string, message: Facts): Bare {
     child_id = members.get("childId") as string;
     members.delete("childId");
   }
-  if (members.get("schemaVersion") === runtimeSchemaVersion) members.delete("schemaVersion");
   let scope = withoutDefaults(type, ids, isId(message.streamId) ? message.streamId : undefined, child_id);
   const unnamed = members.get("scope");
   if (isUnnamedScope(unnamed) && Object.keys({ ...scope, ...unnamed }).length <= scopeMembersMax) {

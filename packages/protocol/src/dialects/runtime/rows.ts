@@ -2,6 +2,7 @@
 // is read in both directions. Whatever a row does not name passes as it is.
 
 import type { Facts, NamedType } from "../../events.js";
+import { isRunId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { type RunState, runStates } from "../../state.js";
 import type { ScopeId } from "./ids.js";
@@ -27,6 +28,8 @@ export interface Row {
   readonly defaults?: Facts;
   /** Members of the wire that follow from members which both sides have. */
   readonly adds?: (payload: Facts) => Facts;
+  /** Where only some values of a wire's member are the log's: a ref of another's is no blob here. */
+  readonly takes?: { readonly [wireName: string]: (value: unknown) => boolean };
   /** The whole payload is one member of the wire's. */
   readonly within?: string;
 }
@@ -83,7 +86,13 @@ export const rows: readonly Row[] = [
       marks: statusWords[state],
     }),
   ),
-  { type: "child.spawn", as: "subagent.spawned", ids: { child_id: "subagent_id" } },
+  {
+    type: "child.spawn",
+    as: "subagent.spawned",
+    ids: { child_id: "subagent_id" },
+    // Another's subagent is no run here.
+    takes: { subagentId: isRunId },
+  },
 
   { type: "reasoning.delta", as: "reasoning.delta", ids: call },
   { type: "tool.output", as: "tool.progress", ids: call, needs: ["call_id"], marks: { stream: "output" } },
@@ -119,6 +128,7 @@ export const rows: readonly Row[] = [
     fixed: { ok: true },
     ids: call,
     names: endNames,
+    takes: { output_ref: isBlobRef },
     adds: outputPreview,
   },
   {
@@ -127,6 +137,7 @@ export const rows: readonly Row[] = [
     fixed: { ok: false },
     ids: call,
     names: endNames,
+    takes: { output_ref: isBlobRef },
     adds: outputPreview,
   },
   {
@@ -135,6 +146,7 @@ export const rows: readonly Row[] = [
     again: true,
     ids: call,
     names: endNames,
+    takes: { output_ref: isBlobRef },
     marks: { status: "ended" },
     adds: outputPreview,
   },
@@ -177,6 +189,10 @@ export const rows: readonly Row[] = [
   { type: "title", as: "thread.updated" },
   { type: "usage", as: "cost.recorded", within: "usage" },
 ];
+
+function isBlobRef(value: unknown): boolean {
+  return typeof value === "string" && value.startsWith("blob_");
+}
 
 /** Where large arguments are, if they lie beside the log. */
 function inputRef({ spilled }: Facts): Facts {

@@ -18,6 +18,7 @@ import {
 } from "../../events.js";
 import { isObject, parseDraft } from "../../parse.js";
 import { type Bare, bareOf, membersOf } from "./bare.js";
+import { camel } from "./ids.js";
 import { type Row, rows } from "./rows.js";
 import { sameJson } from "./same.js";
 
@@ -166,7 +167,9 @@ function hearRow(bare: Bare): Spoken | undefined {
 }
 
 function heardBy(row: Row, { child_id, scope, members }: Bare, told: Facts): Spoken | undefined {
-  const { ids = {}, names = {}, fixed = {}, defaults = {}, marks = {}, adds, within } = row;
+  const { ids = {}, names = {}, fixed = {}, defaults = {}, marks = {}, takes = {}, adds, within } = row;
+  const isTaken = (name: string, value: unknown): boolean =>
+    !Object.hasOwn(takes, name) || takes[name]?.(value) === true;
   const flat = within === undefined ? told : memberOf(told, within);
   if (!isObject(flat) || !Object.entries(marks).every(([name, value]) => memberOf(flat, name) === value))
     return undefined;
@@ -177,9 +180,14 @@ function heardBy(row: Row, { child_id, scope, members }: Bare, told: Facts): Spo
       ([name, value]) =>
         !Object.hasOwn(added, name) && !(Object.hasOwn(defaults, name) && sameJson(value, defaults[name])),
     )
-    .map(([name, value]) => [nameOnOurSide.get(name) ?? name, value] as const);
+    .map(
+      ([name, value]) =>
+        [(isTaken(name, value) ? nameOnOurSide.get(name) : undefined) ?? name, value] as const,
+    );
   const unsaid = Object.keys(defaults).filter((name) => !Object.hasOwn(flat, name));
-  const moved = Object.entries(ids).filter(([, id]) => Object.hasOwn(scope, id));
+  const moved = Object.entries(ids).filter(
+    ([, id]) => Object.hasOwn(scope, id) && isTaken(camel(id), scope[id]),
+  );
   return {
     type: row.type,
     child_id,
