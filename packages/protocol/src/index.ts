@@ -10,6 +10,7 @@ export {
   type RuntimeTask,
   readInto,
 } from "./dialects/runtime/model.js";
+export { type RuntimeName, runtimeNames } from "./dialects/runtime/names.js";
 export {
   type RuntimeReader,
   type RuntimeReading,

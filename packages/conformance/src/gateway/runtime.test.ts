@@ -1,7 +1,13 @@
 // The runtime event stream through a gateway: every message once, from any cut, on every transport; snapshots for those
 // who begin in the middle; and producers that speak it.
 
-import { type Draft, type RuntimeMessage, runtimeReader, validateRuntime } from "@runwire/protocol";
+import {
+  type Draft,
+  type RuntimeMessage,
+  runtimeReader,
+  runtimeSchemas,
+  validateRuntime,
+} from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, say, text } from "./calls.js";
@@ -213,6 +219,17 @@ describe("a producer that speaks runtime", () => {
     expect([reply.status, codeOf(reply)]).toEqual([422, "KAI-STREAM-PROTO-0001"]);
     expect(reply.text).toContain("event 2");
     expect(await allEvents(server.url, run_id)).toHaveLength(2);
+  });
+});
+
+describe("the schemas of the stream", () => {
+  it("are there for anyone, under their names [RW-RUNTIME-12]", async () => {
+    for (const [name, schema] of Object.entries(runtimeSchemas)) {
+      const { status, headers, text: body } = await call(server.url, "GET", `/schemas/${name}`);
+      expect([status, headers.get("content-type")]).toEqual([200, "application/schema+json"]);
+      expect(JSON.parse(body)).toEqual(schema);
+    }
+    expect((await call(server.url, "GET", "/schemas/constructor")).status).toBe(404);
   });
 });
 

@@ -4,7 +4,7 @@
 import type { Facts, Scope } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
-import { camel, isScopeId, scopeIds, splitIds, splitScope } from "./ids.js";
+import { camelId, isScopeId, scopeIds, splitIds } from "./ids.js";
 import { runtimeId } from "./types.js";
 
 export interface Bare {
@@ -32,16 +32,13 @@ const scopeMembersMax = 32;
 
 /** A message's members in their order, but for those of its stream. `scope` holds the ids that the standard has no name for. */
 export function membersOf({ child_id, scope, members, payload }: Bare): Facts {
-  const { ids, others } = splitScope(scope);
-  return {
-    ...(child_id === null ? {} : { childId: child_id }),
-    ...Object.fromEntries(
-      scopeIds.flatMap((name) => (Object.hasOwn(ids, name) ? [[camel(name), ids[name]]] : [])),
-    ),
-    ...(Object.keys(others).length === 0 ? {} : { scope: others }),
-    ...members,
-    payload,
-  };
+  const ids: { [name: string]: string } = child_id === null ? {} : { childId: child_id };
+  const others: (readonly [string, string])[] = [];
+  for (const name of scopeIds) if (Object.hasOwn(scope, name)) ids[camelId[name]] = scope[name] as string;
+  for (const name of Object.keys(scope)) if (!isScopeId(name)) others.push([name, scope[name] as string]);
+  return others.length === 0
+    ? { ...ids, ...members, payload }
+    : { ...ids, scope: Object.fromEntries(others), ...members, payload };
 }
 
 export function bareOf(type: string, message: Facts): Bare {
@@ -79,6 +76,7 @@ export function withoutDefaults(
   stream_id: string | undefined,
   child_id: string | null,
 ): Scope {
+  if (Object.keys(ids).length === 0) return ids;
   const run = child_id ?? stream_id;
   const isDefault: { readonly [name: string]: boolean } = {
     run_id: ids.run_id === run,

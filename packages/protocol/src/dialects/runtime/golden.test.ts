@@ -33,6 +33,25 @@ describe("the golden runtime streams", () => {
     },
   );
 
+  it("tell large data by its ref, and refs as they came [RW-RUNTIME-7]", () => {
+    const said = readLines("every-type.runtime.jsonl").map((line) => JSON.parse(line) as RuntimeMessage);
+    const payloads = (type: string) =>
+      said.filter((message) => message.type === type).map(({ payload }) => payload);
+    expect(payloads("tool.args")).toContainEqual(expect.objectContaining({ input_ref: "blob_in" }));
+    const { preview, metadata, output_ref } = payloads("tool.result")[0] as { [member: string]: unknown };
+    expect([output_ref, preview, metadata]).toEqual([
+      "blob_out",
+      "# Readme",
+      { bytes: 99000, media_type: "text/plain; charset=utf-8" },
+    ]);
+    expect(payloads("artifact.changed")).toEqual([
+      { read_ref: "ref_1", version_id: "v2", preview_ref: "ref_2", diff_ref: "ref_3" },
+    ]);
+    expect(payloads("evidence.changed")).toEqual([
+      { pack_ref: "p", trace_ref: "t", replay_ref: "r", review_ref: "w" },
+    ]);
+  });
+
   it("leave out no type of event", () => {
     const types = new Set<string>(readLines("every-type.runwire.jsonl").map((data) => eventIn(data).type));
     expect(Object.keys(eventTypes).filter((type) => !types.has(type))).toEqual([]);

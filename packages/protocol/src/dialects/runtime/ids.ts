@@ -1,6 +1,5 @@
 // Ids stand at the top of a message in camelCase, and in an event's scope in snake_case. Readers take both spellings.
 
-import type { Scope } from "../../events.js";
 import { isId } from "../../ids.js";
 
 /** The ids that the standard names, as a scope spells them. */
@@ -37,13 +36,13 @@ export type ScopeId = (typeof scopeIds)[number];
 const known: ReadonlySet<string> = new Set(scopeIds);
 
 /** `toolCallId` of `tool_call_id`. */
-export function camel(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
+export const camelId = Object.fromEntries(
+  scopeIds.map((name) => [name, name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())]),
+) as { readonly [N in ScopeId]: string };
 
 const scopeIdOf: ReadonlyMap<string, ScopeId> = new Map(
   scopeIds.flatMap((name) => [
-    [camel(name), name],
+    [camelId[name], name],
     [name, name],
   ]),
 );
@@ -61,20 +60,11 @@ export function splitIds(members: readonly (readonly [string, unknown])[]): Spli
   const others = members.filter(([name, value]) => {
     const id = scopeIdOf.get(name);
     if (id === undefined || !isId(value)) return true;
-    if (name === id && all.has(camel(id))) return !isId(all.get(camel(id)));
+    if (name === id && all.has(camelId[id])) return !isId(all.get(camelId[id]));
     ids[id] = value;
     return false;
   });
   return { ids, others };
-}
-
-/** A scope's ids that the standard names, and those that it does not. */
-export function splitScope(scope: Scope): { readonly ids: Scope; readonly others: Scope } {
-  const entries = Object.entries(scope);
-  return {
-    ids: Object.fromEntries(entries.filter(([name]) => known.has(name))),
-    others: Object.fromEntries(entries.filter(([name]) => !known.has(name))),
-  };
 }
 
 export function isScopeId(name: string): name is ScopeId {

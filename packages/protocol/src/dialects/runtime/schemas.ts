@@ -1,6 +1,6 @@
 // The shapes of the runtime event stream as JSON Schemas, made of the same tables that the validator walks through.
 
-import { camel, scopeIds } from "./ids.js";
+import { camelId, scopeIds } from "./ids.js";
 import { runtimeTypePattern, strictSchemaVersion, typeCharsMax } from "./types.js";
 
 type Schema = { readonly [keyword: string]: unknown };
@@ -24,7 +24,7 @@ export const textMembers: readonly string[] = [
   "phase",
   "statusReason",
   "outputRef",
-  ...scopeIds.map(camel),
+  ...scopeIds.map((name) => camelId[name]),
 ];
 
 export const timestampPattern =

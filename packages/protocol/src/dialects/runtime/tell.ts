@@ -18,7 +18,7 @@ import {
 } from "../../events.js";
 import { isObject, parseDraft } from "../../parse.js";
 import { type Bare, bareOf, membersOf } from "./bare.js";
-import { camel } from "./ids.js";
+import { camelId } from "./ids.js";
 import { type Row, rows } from "./rows.js";
 import { sameJson } from "./same.js";
 
@@ -186,7 +186,7 @@ function heardBy(row: Row, { child_id, scope, members }: Bare, told: Facts): Spo
     );
   const unsaid = Object.keys(defaults).filter((name) => !Object.hasOwn(flat, name));
   const moved = Object.entries(ids).filter(
-    ([, id]) => Object.hasOwn(scope, id) && isTaken(camel(id), scope[id]),
+    ([, id]) => Object.hasOwn(scope, id) && isTaken(camelId[id], scope[id]),
   );
   return {
     type: row.type,
@@ -231,7 +231,7 @@ function hearFact({ type, child_id, scope, payload, members }: Bare): Spoken {
 }
 
 /** Types that the standard and the log both have, with no member that must be there. */
-function isFactType(type: string): boolean {
+export function isFactType(type: string): boolean {
   const row = typeRow(type);
   if (row === undefined || Object.keys(row.members).length > 0) return false;
   return sameNames.has(type) || factFamilies.includes(type.split(".", 1)[0] as never);
