@@ -143,6 +143,13 @@ describe("a reader", () => {
     reader.read(said(5, "tool.failed", { toolCallId: "t" }));
     reader.read(said(4, "tool.started", { toolCallId: "t", payload: { toolName: "shell" } }));
     expect(reader.model.toolCalls.t).toMatchObject({ status: "failed", toolName: "shell" });
+    reader.read(said(6, "tool.progress", { toolCallId: "t", payload: { status: "running" } }));
+    expect(reader.model.toolCalls.t?.status).toBe("failed");
+    reader.read(said(8, "thread.updated", { threadId: "th", payload: { title: "new" } }));
+    reader.read(said(7, "thread.updated", { threadId: "th", payload: { title: "old", colour: "red" } }));
+    reader.end();
+    reader.read(said(3, "thread.updated", { threadId: "th", payload: { title: "oldest", size: 1 } }));
+    expect(reader.model.threads.th).toMatchObject({ title: "new", colour: "red", size: 1 });
   });
 
   it("keeps a failed attempt when the next begins [RW-RUNTIME-11]", () => {

@@ -4,7 +4,8 @@ import type { Decoder, Message } from "../../dialect.js";
 import { RunwireError } from "../../errors.js";
 import type { Draft, Facts } from "../../events.js";
 import { isId } from "../../ids.js";
-import { isObject, isTime, parseDraft } from "../../parse.js";
+import { limits } from "../../limits.js";
+import { isObject, isTime, parseDraft, unfitJson } from "../../parse.js";
 import { parseJson } from "../koder.js";
 import { bareOf } from "./bare.js";
 import { hear } from "./tell.js";
@@ -42,8 +43,14 @@ function checked(value: unknown): Facts & { readonly type: string } {
   if (timestamp !== undefined && !isTime(timestamp)) throw malformed("`timestamp` must be an RFC 3339 time");
   if (sequence !== undefined && !(Number.isSafeInteger(sequence) && (sequence as number) >= 0))
     throw malformed("`sequence` must be a whole number from 0");
+  // Before anything is compared with anything, which goes as deep as it is.
+  const unfit = unfitJson(value, bounds);
+  if (unfit !== undefined) throw malformed(`it ${unfit}`);
   return value as Facts & { type: string };
 }
+
+/** Around an event of any size that is allowed, also where it stands in `native` beside what is told of it. */
+const bounds = { jsonDepthMax: limits.jsonDepthMax + 4, jsonKeysMax: limits.jsonKeysMax * 3 };
 
 function malformed(what: string): RunwireError {
   return new RunwireError("KAI-STREAM-PROTO-0001", what);

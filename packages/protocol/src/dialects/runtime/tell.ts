@@ -147,13 +147,11 @@ function hearNative(bare: Bare): Spoken | undefined {
   const native = memberOf(bare.members, "native");
   if (!isObject(native) || !isObject(native.payload) || typeof native.type !== "string") return undefined;
   const { child_id, scope } = bare;
-  const spoken = { type: native.type as EventType, payload: native.payload, child_id, scope };
-  if (typeRow(native.type) === undefined) return undefined;
-  for (const again of [false, true]) {
-    const candidate = { ...spoken, scope: scopeTold(spoken, again) };
-    if (isDraft(candidate) && sameBare(tell(candidate, again), bare)) return candidate;
-  }
-  return undefined;
+  const told = { type: native.type as EventType, payload: native.payload, child_id, scope };
+  // One way only: a message may hold another in its `native`, and so on.
+  const again = rowFor(told, false)?.as !== bare.type && rowFor(told, true)?.as === bare.type;
+  const spoken = { ...told, scope: scopeTold(told, again) };
+  return isDraft(spoken) && sameBare(tell(spoken, again), bare) ? spoken : undefined;
 }
 
 function hearRow(bare: Bare): Spoken | undefined {
