@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addAnswers } from "./approve.js";
+import { addForks } from "./forks.js";
 import { addOrders } from "./orders.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
@@ -19,6 +20,8 @@ export async function makeProgram(name?: string): Promise<Command> {
   program.commandsGroup("Answer:");
   addAnswers(program);
   addOrders(program);
+  program.commandsGroup("Try again:");
+  addForks(program);
   if (program.commands.some((command) => command.name() === name)) return program;
   const { addServing } = await import("./serving.js");
   addServing(program);

@@ -217,6 +217,24 @@ export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
     ...days("retention-full-days", "how long the full view of ended runs is kept"),
     takes: "days from 1 to 36500, or 0 for as long as the run",
   },
+  checkpointRetentionPerRun: {
+    flag: "checkpoint-retention-per-run",
+    takes: "0 (none) to 1000",
+    does: "how many checkpoints of a run are kept, the most recent ones",
+    group: "Data",
+    read: wholeNumber(0, 1000),
+  },
+  checkpointRetentionDays: {
+    ...days("checkpoint-retention-days", "how long checkpoints are kept after their run's end"),
+    takes: "days from 1 to 36500, or 0 for as long as the run",
+  },
+  checkpointQuotaMib: {
+    flag: "checkpoint-quota-mib",
+    takes: "MiB from 1 to 1048576",
+    does: "what a tenant's checkpoints may take; the oldest go first",
+    group: "Data",
+    read: wholeNumber(1, 1_048_576),
+  },
 };
 
 /** What a setting is when nobody says otherwise, in words. */

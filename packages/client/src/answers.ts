@@ -32,11 +32,19 @@ export interface NewFork {
   readonly prompt?: string;
 }
 
+/** Ends the run, if it lives: the new one takes its place. */
+export interface NewRewind {
+  readonly checkpoint_id: string;
+  readonly prompt?: string;
+}
+
 export interface ForkedFrom extends Facts {
   readonly run_id: string;
   readonly pos: number;
   readonly seq: number;
   readonly checkpoint_id?: string;
+  /** The checkpoint that the workspace was restored from; absent where that is fresh. */
+  readonly workspace_from?: string;
 }
 
 export interface ForkedRun extends CreatedRun {
@@ -55,7 +63,10 @@ export interface RunRecord extends Facts {
   readonly ended_at: string | null;
   readonly parent_id: string | null;
   readonly forked_from: ForkedFrom | null;
+  /** Of the run and its descendants. */
   readonly usage: Usage;
+  /** `known` is false where something was used that has no price; `usd` is then what is known of it, or null. */
+  readonly cost: { readonly usd: number | null; readonly known: boolean };
   readonly stream_url: string;
   readonly replay_uri: string;
 }
@@ -117,6 +128,18 @@ export interface SnapshotAnswer {
 
 export interface StepsAnswer {
   readonly steps: readonly Step[];
+}
+
+export interface CheckpointsAnswer {
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+export interface Checkpoint extends Step {
+  readonly checkpoint_id: string;
+  /** What it takes on disk; null where it is not kept. */
+  readonly bytes: number | null;
+  /** Whether a run can begin with its workspace. */
+  readonly kept: boolean;
 }
 
 export interface NewChild {

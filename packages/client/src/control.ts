@@ -4,12 +4,14 @@
 import type { Draft, Facts, PlanStep } from "@runwire/protocol";
 import type {
   Appended,
+  CheckpointsAnswer,
   CreatedRun,
   EventsPage,
   ForkedRun,
   Inbox,
   NewChild,
   NewFork,
+  NewRewind,
   NewRun,
   Ordered,
   ProducerPosition,
@@ -47,6 +49,9 @@ export function gateway(endpoint: Endpoint) {
     /** Another run that begins with this one's conversation; this one stays as it is. */
     fork: (run_id: string, from: NewFork = {}, idempotencyKey?: string) =>
       post<ForkedRun>(runPath(run_id, "/fork?dialect=runwire"), from, keyed(idempotencyKey)),
+    /** The same from a checkpoint that is kept, with its workspace; this one ends. */
+    rewind: (run_id: string, to: NewRewind, idempotencyKey?: string) =>
+      post<ForkedRun>(runPath(run_id, "/rewind"), to, keyed(idempotencyKey)),
     listRuns: (query: RunQuery = {}) => get<RunPage>(`/v1/agent/runs${queryOf({ ...query })}`),
     getRun: (run_id: string) => get<RunRecord>(runPath(run_id)),
     /** Erases the whole tree, for good. */
@@ -65,6 +70,7 @@ export function gateway(endpoint: Endpoint) {
     snapshot: (run_id: string, at?: number) =>
       get<SnapshotAnswer>(runPath(run_id, `/snapshot${queryOf({ dialect: "runwire", at })}`)),
     steps: (run_id: string) => get<StepsAnswer>(runPath(run_id, "/steps")),
+    checkpoints: (run_id: string) => get<CheckpointsAnswer>(runPath(run_id, "/checkpoints")),
     children: (run_id: string) =>
       get<{ readonly children: readonly RunRecord[] }>(runPath(run_id, "/children")),
 

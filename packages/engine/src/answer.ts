@@ -5,17 +5,12 @@ import type { Draft, Facts } from "@runwire/protocol";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import {
-  type Call,
-  type Model,
-  ModelFailure,
-  type ModelPart,
-  type ModelRequest,
-  type ModelUsage,
-} from "./model.js";
-import { costOf } from "./prices.js";
-import { type Retry, streamWithRetries } from "./retry.js";
-import type { Work } from "./work.js";
+import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
+import { offered, withoutStep } from "./plan-steps.js";
+import { type FailedTry, streamWithRetries } from "./retry.js";
+import { boundary } from "./steps.js";
+import { used, usedInPart } from "./usage.js";
+import { isOver, type Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
   const { log } = loop;
@@ -29,19 +24,21 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
     );
     return;
   }
+  if (work.steps >= limits.stepsMax) throw new Error(`no answer after ${limits.stepsMax} steps`);
   const said = await ask(loop, {
     system: systemText(work),
     messages: work.messages,
-    tools: loop.box.specs,
+    tools: offered(loop.box.specs, work.plan),
     partial: work.answer?.text ?? "",
   });
   if (said === undefined) return;
-  const { calls, finished } = said;
+  const { finished } = said;
+  const calls = said.calls.map((call) => withoutStep(call, loop.box.specs, work.plan));
   const isFanOut = calls.some(({ tool }) => tool === "spawn");
   await log.write(
     ...calls.map((call): Draft => ({ type: "tool.call", payload: { ...call } })),
     ...completed(loop, finished),
-    ...(isFanOut ? [boundary(work, "fan-out")] : []),
+    ...(isFanOut ? [await boundary(loop, "fan-out")] : []),
   );
 }
 
@@ -55,7 +52,10 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   const { log, model, newId } = loop;
   const signal = loop.talking();
   const { name, provider } = model;
-  await log.write({ type: "model.requested", payload: { model: name, provider } });
+  await log.write(...(log.work.unpaid ? [usedInPart(model, undefined)] : []), {
+    type: "model.requested",
+    payload: { model: name, provider },
+  });
   const calls: Call[] = [];
   const ids = new Map<string, string>();
   const idOf = (given: string): string => {
@@ -63,15 +63,24 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
     ids.set(given, known);
     return known;
   };
+  // Of the try that is under way; null before it begins.
+  let usage: ModelUsage | undefined | null = null;
   try {
     const tries = {
       signal,
       clock: systemClock,
       random: Math.random,
-      onRetry: (retry: Retry) => told(loop, retry),
+      onFailed: async (failed: FailedTry) => {
+        usage = null;
+        await told(loop, failed);
+      },
     };
     for await (const part of streamWithRetries(model, request, tries)) {
+      usage ??= undefined;
       switch (part.kind) {
+        case "used":
+          usage = part.usage;
+          break;
         case "text":
           await log.write({ type: "text.delta", payload: { text: part.text } });
           break;
@@ -91,14 +100,18 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
         case "finished":
           return { calls, finished: part };
       }
-      if (signal.aborted) return undefined;
+      if (signal.aborted) return interrupted(loop, usage);
     }
   } catch (error) {
-    if (signal.aborted) return undefined;
+    if (signal.aborted) return interrupted(loop, usage);
     throw error;
   }
-  if (signal.aborted) return undefined;
-  throw new ModelFailure("broken", "the answer ended without saying so");
+  return interrupted(loop, usage);
+}
+
+/** Somebody pays for the part of an answer that was given, too. A run that has ended takes no more events. */
+async function interrupted({ log, model }: Loop, usage: ModelUsage | undefined | null): Promise<undefined> {
+  if (usage !== null && !isOver(log.work)) await log.write(usedInPart(model, usage)).catch(() => {});
 }
 
 export function completed(
@@ -112,43 +125,29 @@ export function completed(
     refs,
     ...(carry === undefined ? {} : { carry }),
   };
-  return [
-    { type: "model.completed", payload: finish },
-    { type: "usage", payload: used(model, usage) },
-  ];
+  return [{ type: "model.completed", payload: finish }, used(model, usage)];
 }
 
-/** What it cost is left out where nobody knows. */
-function used(model: Model, usage: ModelUsage): Facts {
-  const cost_usd = costOf(model, usage);
-  return { ...usage, requests: 1, ...(cost_usd === null ? {} : { cost_usd }) };
-}
-
-/** A try that failed is a fact of the run, as is how long it is until the next. */
-async function told({ log, model }: Loop, { failure, try: tried, waitMs }: Retry): Promise<void> {
-  const { kind, message } = failure;
+/** A try that failed is a fact of the run, as are what it used up and how long it is until the next. */
+async function told({ log, model }: Loop, failed: FailedTry): Promise<void> {
+  const { failure, try: tried, waitMs, hadBegun } = failed;
+  const { kind, message, usage } = failure;
   const facts: Facts = {
     model: model.name,
     provider: model.provider,
     kind,
     message,
     try: tried,
-    wait_ms: waitMs,
+    ...(waitMs === null ? {} : { wait_ms: waitMs }),
   };
   const hit: Draft[] = kind === "rate-limit" ? [{ type: "rate_limit.hit", payload: facts } as Draft] : [];
-  await log.write({ type: "model.failed", payload: facts }, ...hit);
-}
-
-export function boundary(
-  { steps }: Work,
-  step_kind: "plan" | "tool-roundtrip" | "fan-out" | "fan-in" | "done",
-): Draft {
-  return { type: "step.boundary", payload: { step_index: steps, step_kind } };
+  const spent = usage !== undefined || hadBegun ? [usedInPart(model, usage)] : [];
+  await log.write({ type: "model.failed", payload: facts }, ...hit, ...spent);
 }
 
 function systemText({ plan }: Work): string {
   const task = "You work for a person who watches. Use tools where they help. Answer briefly.";
   if (plan === null) return task;
-  const steps = plan.steps.map(({ title }, i) => `${i + 1}. ${title}`);
-  return `${task}\n\nThe plan:\n${steps.join("\n")}`;
+  const steps = plan.steps.map(({ id, title }) => `${id}. ${title}`);
+  return `${task}\n\nThe plan, to be kept to:\n${steps.join("\n")}\n\nSay with each call which step it is for.`;
 }

@@ -2,7 +2,6 @@
 // again under its call, and any other is reported as interrupted: what it did outside is unknown.
 
 import type { Draft, Facts } from "@runwire/protocol";
-import { boundary } from "./answer.js";
 import { approve, clarify, clarifyTool } from "./asks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
@@ -17,9 +16,6 @@ export async function runCalls(loop: Loop, work: Work): Promise<void> {
     for (const call of next) await runCall(loop, call);
   };
   await Promise.all(Array.from({ length: limits.callsAtOnceMax }, worker));
-  if (loop.working().aborted) return;
-  const kind = work.calls.some(({ tool }) => tool === spawnTool.name) ? "fan-in" : "tool-roundtrip";
-  await loop.log.write(boundary(loop.log.work, kind));
 }
 
 async function runCall(loop: Loop, call: CallWork): Promise<void> {

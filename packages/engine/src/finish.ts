@@ -1,31 +1,42 @@
-// The end of a run that has said all it wanted: the message is settled, what belongs to it follows, and then the end.
+// The end of a run that has said all it wanted. The message is settled at once, so that nobody waits for what follows it:
+// a title and suggestions, where the model makes them in time. These, what was not handed on and the end are one append:
+// a crash before it leaves nothing of them, and none is written twice.
 
-import type { Draft } from "@runwire/protocol";
-import { boundary } from "./answer.js";
+import { type Draft, RunwireError } from "@runwire/protocol";
+import { afterthoughts } from "./afterthoughts.js";
 import type { Loop } from "./loop.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
-export async function finish({ log, newId }: Loop, work: Work): Promise<void> {
-  const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
-  const leftovers = work.steers.map(
-    ({ steer_id, text: said }): Draft => ({ type: "steer.leftover", payload: { steer_id, text: said } }),
+export async function finish(loop: Loop, work: Work): Promise<void> {
+  const { log, newId } = loop;
+  if (!work.settled) {
+    const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
+    await log.write(await boundary(loop, "done"), {
+      type: "message.settled",
+      payload: { text, message_id: newId("msg") },
+    });
+    return;
+  }
+  const thoughts = await afterthoughts(loop, work);
+  if (loop.talking().aborted) return;
+  const leftovers = log.work.steers.map(
+    ({ steer_id, text }): Draft => ({ type: "steer.leftover", payload: { steer_id, text } }),
   );
-  const title = work.title === null ? titleOf(work) : null;
-  await log.write(
-    boundary(work, "done"),
-    { type: "message.settled", payload: { text, message_id: newId("msg") } },
-    ...(title === null ? [] : [{ type: "title", payload: { title } } satisfies Draft]),
-    ...leftovers,
-    { type: "run.lifecycle", payload: { state: "done", reason: null } },
-  );
+  try {
+    await log.write(...thoughts.told, ...leftovers, ...thoughts.used, {
+      type: "run.lifecycle",
+      payload: { state: "done", reason: reasons[work.finishReason] ?? null },
+    });
+  } catch (error) {
+    // Somebody paused or redirected it at the last moment: the next round sees to that.
+    if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-STATE-0001") throw error;
+    await log.until(({ state }) => state !== "running");
+  }
 }
 
-const titleWordsMax = 8;
-
-/** The first words of what was asked. */
-function titleOf({ messages }: Work): string | null {
-  const asked = messages.find(({ role }) => role === "user");
-  const words = asked?.role === "user" ? asked.content.trim().split(/\s+/).slice(0, titleWordsMax) : [];
-  const title = words.join(" ");
-  return title === "" ? null : title[0]?.toUpperCase() + title.slice(1);
-}
+/** An answer that is not all that the model had to say is an answer still, but nobody should take it for whole. */
+const reasons: { readonly [finishReason: string]: string } = {
+  length: "the answer was cut off at the model's length limit",
+  filtered: "the provider withheld some of the answer",
+};

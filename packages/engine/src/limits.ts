@@ -6,11 +6,23 @@ export const limits = {
   callsAtOnceMax: 5,
   /** A title or suggestions that take longer are left out. */
   afterthoughtMsMax: 2000,
+  /** What they are made from: so much of what was asked, and of the answer. */
+  afterthoughtCharsMax: 4000,
+  titleCharsMax: 80,
+  suggestionsMax: 3,
+  suggestionCharsMax: 120,
   /** How long a question waits for an answer before the agent goes on by itself. */
   questionMs: 120_000,
   /** How long a tool waits for somebody's approval before it counts as denied. */
   approvalMs: 300_000,
   stepsMax: 200,
+  /** What estimates are made from: so many of a tenant's last runs, and of their events … */
+  historyRunsMax: 50,
+  historyEventsMax: 20_000,
+  /** … read within this time, and kept for that long, for so many tenants. */
+  historyReadMsMax: 1000,
+  historyMs: 60_000,
+  historyTenantsMax: 100,
   /** How long a model may take to begin an answer … */
   firstPartMsMax: 60_000,
   /** … to go on with it: one that thinks unseen is silent for minutes … */

@@ -1,7 +1,7 @@
 // One run, from wherever it stands to its end. Each round looks at where the log has got to and does the next thing;
 // nothing is remembered between two rounds but the log. So a crash, a pause and a restart need no code of their own.
 
-import type { Draft } from "@runwire/protocol";
+import { type Draft, RunwireError } from "@runwire/protocol";
 import type { AgentHost, RunKey } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
@@ -10,6 +10,8 @@ import { finish } from "./finish.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { propose } from "./plan.js";
+import type { StepCosts } from "./step-costs.js";
+import { boundary } from "./steps.js";
 import type { Tool } from "./tool.js";
 import { type Toolbox, toolbox } from "./tools/toolbox.js";
 import { isOver, type Work } from "./work.js";
@@ -21,6 +23,12 @@ export interface LoopParts {
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
   readonly workspace: string;
+  /** What the steps of the tenant's last plans have cost. */
+  readonly stepCosts: StepCosts;
+  /** Keeps the workspace as it is; null where that cannot be. */
+  readonly checkpoint: () => Promise<string | null>;
+  /** Is told the last checkpoint that the log names, before the run is taken up and when it is over. */
+  readonly settle: (named: string | null) => Promise<void>;
   /** Begins to write a child. */
   readonly take: (child: RunKey) => void;
   readonly newId: (prefix: "call" | "plan" | "appr" | "clar" | "msg") => string;
@@ -62,12 +70,18 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     working: () => toil.signal,
   };
   try {
+    await parts.settle(log.work.checkpoint_id);
     while (!isOver(log.work)) {
       signal.throwIfAborted();
       talk = aborter();
       toil = aborter();
       await round(loop, log.work);
     }
+    await parts.settle(log.work.checkpoint_id);
+  } catch (error) {
+    // Somebody ended it while something was on its way into the log.
+    if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-ENDED-0001") throw error;
+    await parts.settle((await log.until(isOver)).checkpoint_id);
   } finally {
     signal.removeEventListener("abort", stop);
     stop();
@@ -94,7 +108,10 @@ async function round(loop: Loop, work: Work): Promise<void> {
     default:
       break;
   }
-  if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
+  const { stepOver } = work;
+  if (work.answer === null && stepOver !== null)
+    await log.write(await boundary(loop, stepOver.kind, stepOver.calls));
+  else if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
   else if (work.answer === null && work.finished) await finish(loop, work);
   else await answer(loop, work);
 }

@@ -17,10 +17,17 @@ export interface ModelRequest {
   readonly tools: readonly ToolSpec[];
   /** What it has said of this answer already, before it was cut off; "" for a new one. */
   readonly partial: string;
+  /** Where it is asked for something short beside the answer, which is not worth long thought. */
+  readonly aside?: "title" | "suggestions";
 }
 
 export type ChatMessage =
-  | { readonly role: "user"; readonly content: string }
+  | {
+      readonly role: "user";
+      readonly content: string;
+      /** Said while the run was going, to steer or redirect it, and no question of its own. */
+      readonly isDirection?: true;
+    }
   | {
       readonly role: "assistant";
       readonly content: string;
@@ -41,6 +48,8 @@ export interface Call {
   readonly call_id: string;
   readonly tool: string;
   readonly input: unknown;
+  /** The step of the plan that it is for, as the model says. */
+  readonly plan_step?: string;
 }
 
 export interface ToolSpec {
@@ -56,6 +65,8 @@ export type ModelPart =
   /** Arguments of a call as they are written. */
   | { readonly kind: "args"; readonly call_id: string; readonly tool: string; readonly text: string }
   | ({ readonly kind: "call" } & Call)
+  /** What is used up so far, as far as the provider tells before the end; each replaces the one before. */
+  | { readonly kind: "used"; readonly usage: ModelUsage }
   | {
       readonly kind: "finished";
       readonly reason: "stop" | "calls" | "length" | "filtered" | "other";

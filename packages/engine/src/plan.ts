@@ -1,9 +1,12 @@
 // A run that plans first asks its model for a plan, by the one tool that it is given for that.
 
-import { type Draft, type Plan, type PlanStep, planIntents } from "@runwire/protocol";
-import { ask, boundary, completed } from "./answer.js";
+import { type Draft, isObject, type Plan, type PlanStep, planIntents } from "@runwire/protocol";
+import { ask, completed } from "./answer.js";
+import { estimate } from "./estimates.js";
 import type { Loop } from "./loop.js";
-import { ModelFailure, type ToolSpec } from "./model.js";
+import type { ToolSpec } from "./model.js";
+import { planSteps } from "./plan-steps.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
 export const planTool: ToolSpec = {
@@ -41,13 +44,35 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
   });
   if (said === undefined) return;
   const input = said.calls.find(({ tool }) => tool === planTool.name)?.input;
-  const steps = (input as { steps?: readonly Partial<PlanStep>[] } | undefined)?.steps ?? [];
-  if (steps.length === 0) throw new ModelFailure("broken", "the model proposed no plan");
-  const plan: Plan = {
-    id: loop.newId("plan"),
-    run_id: loop.run.run_id,
-    steps: steps.map((step, i) => ({ ...step, id: `s${i + 1}`, title: String(step.title) })),
-  };
+  const proposed = planSteps(isObject(input) ? input.steps : undefined);
+  // Not every model calls tools. What it will do is then one step, and people may still edit it.
+  const steps = proposed.length > 0 ? proposed : planSteps([{ title: "Do what was asked" }]);
+  const plan: Plan = { id: loop.newId("plan"), run_id: loop.run.run_id, ...(await priced(loop, steps)) };
   const proposal: Draft = { type: "plan.proposal", payload: { plan } };
-  await loop.log.write(...completed(loop, said.finished), proposal, boundary(work, "plan"));
+  await loop.log.write(...completed(loop, said.finished), proposal, await boundary(loop, "plan"));
+}
+
+/** With what each step is likely to cost, and all of them; without, where nobody can know. */
+async function priced(
+  { model, run, stepCosts }: Loop,
+  steps: readonly PlanStep[],
+): Promise<Pick<Plan, "steps" | "est_total_cost_usd">> {
+  const known = await stepCosts(run.tenant);
+  const estimates = steps.map((step) => estimate(step, model, known));
+  const total = estimates.reduce<number | null>(
+    (sum, usd) => (sum === null || usd === null ? null : sum + usd),
+    0,
+  );
+  return {
+    steps: steps.map((step, i) => {
+      const usd = estimates[i] ?? null;
+      return usd === null ? step : { ...step, est_cost_usd: rounded(usd) };
+    }),
+    ...(total === null ? {} : { est_total_cost_usd: rounded(total) }),
+  };
+}
+
+/** An estimate has no more than two digits that mean something. */
+function rounded(usd: number): number {
+  return Number(usd.toPrecision(2));
 }

@@ -76,16 +76,18 @@ const prices: { readonly [provider: string]: { readonly [model: string]: Price }
 };
 
 /** What nobody sends a bill for. */
-const free: ReadonlySet<string> = new Set(["local", "runwire"]);
+export function isFree({ provider }: Pick<Model, "provider">): boolean {
+  return provider === "local" || provider === "runwire";
+}
 
-/** In US dollars; null where the price is not known. */
+/** In US dollars; null where the price is not known, or what was used is not. */
 export function costOf(
   { provider, name }: Pick<Model, "provider" | "name">,
-  usage: ModelUsage,
+  usage: ModelUsage | undefined,
 ): number | null {
-  if (free.has(provider)) return 0;
+  if (isFree({ provider })) return 0;
   const price = priceOf(provider, name);
-  if (price === undefined) return null;
+  if (price === undefined || usage === undefined) return null;
   const { input_tokens, output_tokens, cached_tokens } = usage;
   const { input, cached, output } =
     price.long !== undefined && input_tokens > price.long.inputTokens ? price.long : price;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Clock } from "./clock.js";
 import { limits } from "./limits.js";
 import { type Model, ModelFailure, type ModelPart, type ModelUsage } from "./model.js";
-import { type Retry, streamWithRetries } from "./retry.js";
+import { type FailedTry, streamWithRetries } from "./retry.js";
 import { hearAll, never, plainRequest } from "./testing/under-test.js";
 
 const used = (n: number): ModelUsage => ({
@@ -56,14 +56,14 @@ function faltering(
 }
 
 function tries(clock: Clock, random = () => 0.5) {
-  const retries: Retry[] = [];
+  const failed: FailedTry[] = [];
   return {
-    retries,
-    options: { signal: never, clock, random, onRetry: (retry: Retry) => void retries.push(retry) },
+    failed,
+    options: { signal: never, clock, random, onFailed: (one: FailedTry) => void failed.push(one) },
   };
 }
 
-test("however often it breaks off, the text is whole, every call is made once and all usage is counted", async () => {
+test("however often it breaks off, the text is whole, every call is made once and every try is told", async () => {
   const kind = fc.constantFrom(
     "rate-limit" as const,
     "overloaded" as const,
@@ -81,13 +81,12 @@ test("however often it breaks off, the text is whole, every call is made once an
           failure: new ModelFailure(kind, "no", 0, { usage: used(n) }),
         }));
         const { model } = faltering(text, failures);
-        const { retries, options } = tries(quickClock());
+        const { failed, options } = tries(quickClock());
         const heard = await hearAll(streamWithRetries(model, plainRequest, options));
         expect(heard.text).toBe(text);
         expect(heard.calls.length).toBe(1);
-        const spent = faults.reduce((sum, { used: n }) => sum + n, 100);
-        expect(heard.finished?.usage).toEqual(used(spent));
-        expect(retries.map(({ failure, try: n }) => [failure, n])).toEqual(
+        expect(heard.finished?.usage).toEqual(used(100));
+        expect(failed.map(({ failure, try: n }) => [failure, n])).toEqual(
           failures.map(({ failure }, i) => [failure, i + 1]),
         );
       },
@@ -105,11 +104,12 @@ test("after five tries it gives up with the last failure", async () => {
     "text",
     Array.from({ length: 9 }, () => fail("overloaded")),
   );
-  const { retries, options } = tries(quickClock());
+  const { failed, options } = tries(quickClock());
   await expect(hearAll(streamWithRetries(model, plainRequest, options))).rejects.toMatchObject({
     kind: "overloaded",
   });
-  expect([partials.length, retries.length]).toEqual([5, 4]);
+  expect(partials.length).toBe(5);
+  expect(failed.map(({ waitMs }) => waitMs === null)).toEqual([false, false, false, false, true]);
 });
 
 test.each(["unauthorized", "refused"] as const)("what is %s is not tried again", async (kind) => {
@@ -127,10 +127,10 @@ test("waits grow, are shaken, and are never shorter than the provider asked for"
     fail("broken"),
     fail("broken"),
   ]);
-  const { retries, options } = tries(clock);
+  const { failed, options } = tries(clock);
   await hearAll(streamWithRetries(model, plainRequest, options));
   expect(clock.waits).toEqual([250, 7000, 1000, 2000]);
-  expect(retries.map(({ waitMs }) => waitMs)).toEqual(clock.waits);
+  expect(failed.map(({ waitMs }) => waitMs)).toEqual(clock.waits);
 });
 
 test("a provider that asks for longer than anybody waits is given up at once", async () => {
@@ -147,8 +147,8 @@ test("whoever aborts between two tries is not kept waiting", async () => {
   const { model, partials } = faltering("text", [fail("rate-limit", 60_000)]);
   const controller = new AbortController();
   const clock: Clock = { nowMs: () => 0, after: () => () => {} };
-  const onRetry = () => queueMicrotask(() => controller.abort(new Error("enough")));
-  const options = { signal: controller.signal, clock, random: () => 0, onRetry };
+  const onFailed = () => queueMicrotask(() => controller.abort(new Error("enough")));
+  const options = { signal: controller.signal, clock, random: () => 0, onFailed };
   await expect(hearAll(streamWithRetries(model, plainRequest, options))).rejects.toThrow("enough");
   expect(partials.length).toBe(1);
 });
@@ -164,9 +164,9 @@ test("an answer that ends without saying so is tried again", async () => {
       if (asked > 1) yield finished;
     },
   };
-  const { retries, options } = tries(quickClock());
+  const { failed, options } = tries(quickClock());
   await hearAll(streamWithRetries(model, plainRequest, options));
-  expect(retries).toMatchObject([{ failure: { kind: "broken" }, try: 1 }]);
+  expect(failed).toMatchObject([{ failure: { kind: "broken" }, try: 1 }]);
 });
 
 test("a bug is not taken for a failure of the provider", async () => {

@@ -11,15 +11,16 @@ import {
   ModelFailure,
   type ModelPart,
   type ModelRequest,
-  type ModelUsage,
 } from "./model.js";
 
-export interface Retry {
+export interface FailedTry {
   readonly failure: ModelFailure;
   /** Which try has failed, from 1. */
   readonly try: number;
-  /** How long it is until the next. */
-  readonly waitMs: number;
+  /** How long it is until the next; null where there is none. */
+  readonly waitMs: number | null;
+  /** Whether an answer had begun: then something was used up, also where nobody tells how much. */
+  readonly hadBegun: boolean;
 }
 
 export interface Tries {
@@ -27,30 +28,31 @@ export interface Tries {
   readonly clock: Clock;
   /** Gives numbers in [0, 1), like Math.random. */
   readonly random: () => number;
-  /** Told of every failed try but the last, which is thrown. The next try waits for it. */
-  readonly onRetry: (retry: Retry) => void | Promise<void>;
+  /** Told of every failed try. The next one, or the throw, waits for it. */
+  readonly onFailed: (failed: FailedTry) => void | Promise<void>;
 }
 
 const again: ReadonlySet<FailureKind> = new Set(["rate-limit", "overloaded", "timeout", "broken"]);
 
-/** The usage that `finished` tells, or the thrown failure, is that of all tries together. */
+/** Each try's usage is its own: that of the last is told by `finished`, that of the others by their failures. */
 export async function* streamWithRetries(
   model: Model,
   request: ModelRequest,
-  { signal, clock, random, onRetry }: Tries,
+  { signal, clock, random, onFailed }: Tries,
 ): AsyncGenerator<ModelPart, void, undefined> {
   const endsMs = clock.nowMs() + limits.triesMsMax;
   let { partial } = request;
-  let spent: ModelUsage | undefined;
   for (let tried = 1; ; tried++) {
     const calls: ({ readonly kind: "call" } & Call)[] = [];
     let failure: ModelFailure;
+    let hadBegun = false;
     try {
       for await (const part of model.stream({ ...request, partial }, signal)) {
+        hadBegun = true;
         if (part.kind === "call") calls.push(part);
         else if (part.kind === "finished") {
           yield* calls;
-          yield { ...part, usage: sum(spent, part.usage) };
+          yield part;
           return;
         } else {
           if (part.kind === "text") partial += part.text;
@@ -64,11 +66,10 @@ export async function* streamWithRetries(
       if (!(error instanceof ModelFailure)) throw error;
       failure = error;
     }
-    if (failure.usage !== undefined) spent = sum(spent, failure.usage);
     const waitMs = Math.max(failure.retryMs, jitterMs(tried, random));
     const isLast = !again.has(failure.kind) || tried >= limits.triesMax || clock.nowMs() + waitMs > endsMs;
-    if (isLast) throw new ModelFailure(failure.kind, failure.message, failure.retryMs, { usage: spent });
-    await onRetry({ failure, try: tried, waitMs });
+    await onFailed({ failure, try: tried, waitMs: isLast ? null : waitMs, hadBegun });
+    if (isLast) throw failure;
     await wait(clock, waitMs, signal);
   }
 }
@@ -77,14 +78,4 @@ export async function* streamWithRetries(
 function jitterMs(tried: number, random: () => number): number {
   const ceilingMs = Math.min(limits.backoffMsMax, limits.backoffMsFirst * 2 ** (tried - 1));
   return Math.floor(random() * ceilingMs);
-}
-
-function sum(a: ModelUsage | undefined, b: ModelUsage): ModelUsage {
-  if (a === undefined) return b;
-  return {
-    input_tokens: a.input_tokens + b.input_tokens,
-    output_tokens: a.output_tokens + b.output_tokens,
-    reasoning_tokens: a.reasoning_tokens + b.reasoning_tokens,
-    cached_tokens: a.cached_tokens + b.cached_tokens,
-  };
 }

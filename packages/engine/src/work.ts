@@ -3,6 +3,7 @@
 
 import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
 import type { Call, ChatMessage } from "./model.js";
+import { planSteps } from "./plan-steps.js";
 
 export interface Work {
   readonly pos: number;
@@ -13,6 +14,8 @@ export interface Work {
   readonly messages: readonly ChatMessage[];
   /** The answer that is being made; null between two. */
   readonly answer: Answer | null;
+  /** Whether a model was asked whose usage is not in the log: what a crash cut off was used up all the same. */
+  readonly unpaid: boolean;
   /** Calls of the last whole answer, in the model's order. */
   readonly calls: readonly CallWork[];
   /** What people have said to the running run, not yet handed on. */
@@ -25,10 +28,17 @@ export interface Work {
   /** Whether the model was asked for a plan, and gave it. */
   readonly planned: boolean;
   readonly steps: number;
+  /** What the step was whose calls have all ended, until its end is in the log. */
+  readonly stepOver: { readonly kind: "tool-roundtrip" | "fan-in"; readonly calls: readonly Call[] } | null;
+  /** The last checkpoint that a step names. */
+  readonly checkpoint_id: string | null;
   /** Whether the last answer asked for nothing more. */
   readonly finished: boolean;
+  /** Why the provider ended the last whole answer, in its words made ours. */
+  readonly finishReason: string;
   /** Text of the answers since the last settled message. */
   readonly said: string;
+  /** Whether the last answer stands as the run's message. */
   readonly settled: boolean;
   readonly title: string | null;
   readonly suggested: boolean;
@@ -60,6 +70,7 @@ export const firstWork: Work = {
   asked: {},
   messages: [],
   answer: null,
+  unpaid: false,
   calls: [],
   steers: [],
   redirection: null,
@@ -67,7 +78,10 @@ export const firstWork: Work = {
   plan: null,
   planned: false,
   steps: 0,
+  stepOver: null,
+  checkpoint_id: null,
   finished: false,
+  finishReason: "",
   said: "",
   settled: false,
   title: null,
@@ -95,24 +109,33 @@ export function advance(work: Work, event: Event): Work {
       const { action, instruction, steps } = e.payload;
       if (action === "redirect") return { ...moved, redirection: String(instruction) };
       if (action === "approve_plan" && Array.isArray(steps) && work.plan !== null)
-        return { ...moved, plan: { ...work.plan, steps: steps as Plan["steps"] } };
+        return { ...moved, plan: { ...work.plan, steps: planSteps(steps) } };
       return moved;
     }
     case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" } };
+      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true, stepOver: null };
+    case "usage":
+      return { ...moved, unpaid: false };
+    case "reasoning.delta":
+      // A try after a failed one has no request of its own in the log.
+      return e.payload.call_id == null ? { ...moved, unpaid: true } : moved;
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
       return {
         ...moved,
         answer: { text: work.answer.text + e.payload.text },
+        unpaid: true,
         said: work.said + e.payload.text,
       };
     case "tool.call": {
-      const { call_id, tool, input } = e.payload;
-      return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input }] };
+      const { call_id, tool, input, plan_step } = e.payload;
+      const step = typeof plan_step === "string" ? { plan_step } : {};
+      return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input, ...step }] };
     }
+    case "model.failed":
+      return { ...moved, unpaid: false };
     case "model.completed":
-      return answered(moved, e.payload.carry);
+      return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload.carry);
     case "tool.start":
       return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
@@ -145,8 +168,10 @@ export function advance(work: Work, event: Event): Work {
       return delivered(moved, e.payload.steer_id, e.payload.text);
     case "plan.proposal":
       return { ...moved, plan: e.payload.plan, planned: true };
-    case "step.boundary":
-      return { ...moved, steps: work.steps + 1 };
+    case "step.boundary": {
+      const checkpoint_id = e.payload.checkpoint_id ?? work.checkpoint_id;
+      return { ...moved, steps: work.steps + 1, stepOver: null, checkpoint_id };
+    }
     case "message.settled":
       return { ...moved, settled: true, said: "" };
     case "title":
@@ -201,7 +226,10 @@ function callsIn({ role, calls }: Facts): readonly Call[] {
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
 function answered(work: Work, carry: unknown): Work {
   const content = work.answer?.text ?? "";
-  const calls = work.calls.map(({ call_id, tool, input }) => ({ call_id, tool, input }));
+  const calls = work.calls.map(({ call_id, tool, input, plan_step }) => ({
+    ...{ call_id, tool, input },
+    ...(plan_step === undefined ? {} : { plan_step }),
+  }));
   const isEmpty = content === "" && calls.length === 0;
   const messages: readonly ChatMessage[] = isEmpty
     ? work.messages
@@ -216,8 +244,20 @@ function redirected(work: Work, instruction: string): Work {
   const said = work.answer?.text ?? "";
   const before: readonly ChatMessage[] =
     said === "" ? work.messages : [...work.messages, { role: "assistant", content: said, calls: [] }];
-  const messages: readonly ChatMessage[] = [...before, { role: "user", content: instruction }];
-  return { ...work, answer: null, calls: [], messages, redirection: null, finished: false };
+  const messages: readonly ChatMessage[] = [
+    ...before,
+    { role: "user", content: instruction, isDirection: true },
+  ];
+  return {
+    ...work,
+    answer: null,
+    calls: [],
+    stepOver: null,
+    messages,
+    redirection: null,
+    finished: false,
+    settled: false,
+  };
 }
 
 /** Once every call has ended, the results are handed on together. */
@@ -226,12 +266,19 @@ function resultsIn(work: Work): Work {
   const results = work.calls.map(
     ({ call_id, tool, ok, output }): ChatMessage => ({ role: "tool", call_id, tool, ok, output }),
   );
-  return { ...work, calls: [], messages: [...work.messages, ...results] };
+  const kind = work.calls.some(({ tool }) => tool === "spawn") ? "fan-in" : "tool-roundtrip";
+  return {
+    ...work,
+    calls: [],
+    stepOver: { kind, calls: work.calls },
+    messages: [...work.messages, ...results],
+  };
 }
 
 function delivered(work: Work, steer_id: unknown, text: string): Work {
   const steers = work.steers.filter((steer) => steer.steer_id !== steer_id);
-  return { ...work, steers, finished: false, messages: [...work.messages, { role: "user", content: text }] };
+  const told: ChatMessage = { role: "user", content: text, isDirection: true };
+  return { ...work, steers, finished: false, messages: [...work.messages, told] };
 }
 
 /** `once` is for one call; the others are for the tool. */

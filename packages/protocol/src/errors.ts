@@ -177,6 +177,13 @@ export const errorTable = {
     title: "no such point in the run",
     help: "`at` is a number that the run has reached, of the dialect it was read from; a checkpoint is that of one of its steps. Ask `/steps` or `/snapshot`.",
   },
+  "KAI-RUN-POINT-0002": {
+    status: 410,
+    grpc: "OUT_OF_RANGE",
+    retry: false,
+    title: "checkpoint is no longer kept",
+    help: "Its workspace is gone, or was never this server's to keep. `/checkpoints` says which are kept; `/fork` begins another run from the same point with an empty workspace.",
+  },
   "KAI-RUN-SESSION-0001": {
     status: 404,
     grpc: "NOT_FOUND",

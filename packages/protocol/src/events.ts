@@ -54,7 +54,13 @@ export interface Payloads {
     duration_ms?: number;
     blob_ref?: string;
   };
-  "step.boundary": Facts & { step_index: number; step_kind: StepKind; checkpoint_id?: string };
+  "step.boundary": Facts & {
+    step_index: number;
+    step_kind: StepKind;
+    checkpoint_id?: string;
+    /** Steps of the plan that this one was for, by their ids. */
+    plan_steps?: readonly string[];
+  };
   "child.spawn": Facts & { child_id: string; prompt?: string; tools_allowed?: readonly string[] };
   "plan.proposal": Facts & { plan: Plan };
   "run.lifecycle": Facts & { state: RunState; reason?: string | null; dropped_count?: number };
@@ -221,6 +227,7 @@ export const eventTypes: { readonly [T in NamedType]: TypeRow } = {
       step_index: "count",
       step_kind: "plan|tool-roundtrip|text-only|fan-out|fan-in|done",
       checkpoint_id: "id?",
+      plan_steps: "strings?",
     },
   },
   "child.spawn": {

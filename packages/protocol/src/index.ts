@@ -2,6 +2,8 @@ export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
+export { loom, loomExport } from "./dialects/loom/loom.js";
+export { words as loomWords } from "./dialects/loom/words.js";
 export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
 export {
   emptyRuntimeModel,
@@ -24,7 +26,12 @@ export {
   runtimeTypes,
   strictSchemaVersion,
 } from "./dialects/runtime/types.js";
-export { type RuntimeViolation, validateRuntime } from "./dialects/runtime/validate.js";
+export {
+  type RuntimeProfile,
+  runtimeRules,
+  runtimeValidator,
+  validateRuntime,
+} from "./dialects/runtime/validate.js";
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";
@@ -38,3 +45,4 @@ export { reduce } from "./reduce.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
 export * from "./transcript.js";
+export * from "./validate.js";

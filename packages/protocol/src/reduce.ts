@@ -65,10 +65,13 @@ function own(t: Transcript, event: Event): Transcript {
       }));
     }
     case "step.boundary": {
-      const { step_index, step_kind, checkpoint_id } = e.payload;
-      const step = { step_index, step_kind, pos: e.pos, seq: e.seq, ts: e.ts };
-      const steps = [...t.steps, checkpoint_id == null ? step : { ...step, checkpoint_id }];
-      return { ...t, steps, parts: [...t.parts, { kind: "step", step_index }] };
+      const { step_index, step_kind, checkpoint_id, plan_steps } = e.payload;
+      const step = {
+        ...{ step_index, step_kind, pos: e.pos, seq: e.seq, ts: e.ts },
+        ...(checkpoint_id == null ? {} : { checkpoint_id }),
+        ...(plan_steps == null ? {} : { plan_steps }),
+      };
+      return { ...t, steps: [...t.steps, step], parts: [...t.parts, { kind: "step", step_index }] };
     }
     case "child.spawn": {
       return { ...t, parts: [...t.parts, { kind: "child", child_id: e.payload.child_id }] };

@@ -67,6 +67,8 @@ export interface Step {
   readonly step_index: number;
   readonly step_kind: StepKind;
   readonly checkpoint_id?: string;
+  /** Which steps of the plan it was for. */
+  readonly plan_steps?: readonly string[];
   /** Where the step ended in this log. */
   readonly pos: number;
   readonly seq: number;

@@ -27,6 +27,7 @@ import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
 import { blobRoutes } from "./routes/blobs.js";
+import { checkpointRoutes } from "./routes/checkpoints.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
 import { forkRoutes } from "./routes/fork.js";
@@ -37,6 +38,7 @@ import { runRoutes } from "./routes/runs.js";
 import { sessionRoutes } from "./routes/sessions.js";
 import { streamRoutes } from "./routes/streams.js";
 import {
+  checkpointLimitsOf,
   checkSettings,
   defaultSettings,
   quotasOf,
@@ -96,9 +98,19 @@ export async function startGateway(
     liveRunsMax: settings.liveRunsPerTenantMax,
     ...(settings.redact.length === 0 ? {} : { redact: redactor(settings.redact) }),
   });
-  const head = store.head;
-  const follow = follower(store, bus);
-  const agent = makeAgent?.({ clock, writer, head, follow, dataFolder, report });
+  const agent = makeAgent?.({
+    clock,
+    writer,
+    head: store.head,
+    runs: store.listRuns,
+    endedMs: store.endedMs,
+    follow: follower(store, bus),
+    dataFolder,
+    durability,
+    checkpointLimits: checkpointLimitsOf(settings),
+    report,
+  });
+  store.onErased(async (roots) => agent?.forget(roots));
   const rooms: Rooms = {
     clock,
     store,
@@ -120,6 +132,7 @@ export async function startGateway(
     ...streamRoutes(rooms, webSockets(rooms)),
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
+    ...checkpointRoutes(rooms),
     ...forkRoutes(rooms),
     ...sessionRoutes(rooms),
     ...appendRoutes(rooms),

@@ -1,4 +1,4 @@
-export type { Agent, AgentHost, MakeAgent } from "./agent.js";
+export type { Agent, AgentHost, CheckpointLimits, Checkpoints, MakeAgent, Restored } from "./agent.js";
 export { type Caller, type Credentials, isScope, isTenant, type Scope, scopes } from "./auth/caller.js";
 export { countKeys } from "./auth/jwks.js";
 export { type JwtOptions, jwtCredentials } from "./auth/jwt.js";

@@ -52,6 +52,8 @@ export interface Store {
 
   /** Trees that have ended, the oldest first. Ages are counted by the store's own clock, which no jump makes run. */
   endedTrees(tenant: string, query: TreeQuery): Promise<TreePage>;
+  /** How long ago a run has ended, by the same clock: null while it lives, undefined where there is none. */
+  endedMs(key: RunKey): Promise<number | null | undefined>;
   /** Tenants that have runs, in order, after a name. */
   tenants(after: string, limit: number): Promise<readonly string[]>;
   /** What was set for a tenant; undefined where nothing was. */
@@ -83,6 +85,8 @@ export interface Store {
   onMoved(heard: (log: RunKey) => void): void;
   /** Hears of blobs that erased trees no longer refer to; the erasing waits for it. */
   onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
+  /** Hears of trees that were erased; the erasing waits for it. */
+  onErased(heard: (roots: readonly RunKey[]) => Promise<void>): void;
   levels(): StoreLevels;
   close(): Promise<void>;
 }

@@ -109,7 +109,7 @@ function wholeTool(
 }
 
 export function planLines(label: string, plan: Plan, { full }: Manner): readonly Line[] {
-  const costs = (usd: unknown): string => (typeof usd === "number" ? `  $${usd}` : "");
+  const costs = (usd: unknown): string => (typeof usd === "number" && usd > 0 ? `  $${usd}` : "");
   return [
     cutLine(label, { text: "Plan", style: "bold" }, { text: costs(plan.est_total_cost_usd), style: "dim" }),
     ...plan.steps.map((step): Line => {

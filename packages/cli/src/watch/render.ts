@@ -141,9 +141,13 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "plan.proposal":
       return then(timeline, planLines(label, e.payload.plan, manner));
     case "step.boundary": {
-      const { step_index, step_kind } = e.payload;
+      const { step_index, step_kind, plan_steps } = e.payload;
+      const planned = plan_steps == null ? "" : ` · of the plan: ${plan_steps.join(", ")}`;
       // The steps of children would be more lines than what they do.
-      return then(timeline, label === "" ? [ruleOf(`step ${step_index} · ${oneLine(step_kind)}`)] : []);
+      return then(
+        timeline,
+        label === "" ? [ruleOf(oneLine(`step ${step_index} · ${step_kind}${planned}`))] : [],
+      );
     }
     case "run.lifecycle":
       return moved(timeline, voice, e, then, manner);

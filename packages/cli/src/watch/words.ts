@@ -73,5 +73,8 @@ export function usageWords(usage: Usage): string {
     return count === 0 ? [] : [`${count.toLocaleString("en")} ${word}`];
   });
   const cost = usage.cost_usd ?? 0;
-  return [...counts, ...(cost === 0 ? [] : [`$${cost.toFixed(cost < 1 ? 4 : 2)}`])].join(", ");
+  const dollars = cost === 0 ? "" : `$${cost.toFixed(cost < 1 ? 4 : 2)}`;
+  const isWhole = (usage.unpriced_requests ?? 0) === 0;
+  const costs = isWhole ? dollars : dollars === "" ? "cost not known" : `at least ${dollars}`;
+  return [...counts, ...(costs === "" ? [] : [costs])].join(", ");
 }

@@ -80,6 +80,8 @@ describe("a turn", () => {
       expect(messages).toEqual([...before, { role: "user", content: prompt }]);
       expect(history).toEqual(i === 0 ? undefined : { turns: i, truncated: false });
       const events = await ended(run_id);
+      // A later question is a question, not a word to the run before.
+      expect(answerIn(events)).toContain(`"${prompt}"`);
       settled.push(answerIn(events) ?? "");
       titles.push(...titlesIn(events));
     }

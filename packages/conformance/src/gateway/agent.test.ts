@@ -82,8 +82,33 @@ describe("the demo", () => {
       is(e, "step.boundary") && e.child_id === null ? [e.payload.step_kind] : [],
     );
     expect(kinds).toEqual(["plan", "fan-out", "fan-in", "done"]);
+    const planned = events.flatMap((e) =>
+      is(e, "step.boundary") && e.child_id === null ? [e.payload.plan_steps] : [],
+    );
+    expect(planned).toEqual([undefined, undefined, ["s2", "s3", "s4"], undefined]);
+    const used = events.filter(({ type }) => type === "usage").map(({ payload }) => payload as Facts);
+    const record = (await call(server.url, "GET", `/v1/agent/runs/${events[0]?.run_id}`)).body;
+    expect(record.cost).toEqual({ usd: 0, known: true });
+    expect(record.usage).toMatchObject({
+      requests: used.length,
+      input_tokens: used.reduce((sum, { input_tokens }) => sum + Number(input_tokens), 0),
+    });
     const own = events.filter(({ child_id }) => child_id === null).map(({ type }) => type);
-    expect(own.slice(-4)).toEqual(["step.boundary", "message.settled", "title", "run.lifecycle"]);
+    expect(own.slice(own.lastIndexOf("step.boundary"))).toEqual([
+      "step.boundary",
+      "message.settled",
+      "title",
+      "suggestions",
+      "usage",
+      "usage",
+      "run.lifecycle",
+    ]);
+    // Those below it report to it, and to nobody else.
+    const asides = events.filter(({ type }) => type === "title" || type === "suggestions");
+    expect(asides.map(({ child_id, payload }) => [child_id, payload])).toEqual([
+      [null, { title: "Compare three charting libraries" }],
+      [null, { suggestions: expect.arrayContaining(["Tell me more about uPlot"]) }],
+    ]);
   });
 
   it("says and does the same, whenever its server is killed", async () => {

@@ -24,21 +24,23 @@ export function demoModel({ wordMs }: DemoOptions): Model {
     takesPrefill: true,
     async *stream(request, signal) {
       const speech = speechFor(request);
+      // Nobody watches what is said aside.
+      const paceMs = request.aside === undefined ? wordMs : 0;
       // What was said before a cut is not said again; nor is what was thought before it.
       const isNew = request.partial === "";
       const text = speech.text.startsWith(request.partial)
         ? speech.text.slice(request.partial.length)
         : speech.text;
       for (const word of isNew ? wordsOf(speech.reasoning) : []) {
-        if (!(await pause(wordMs, signal))) return;
+        if (!(await pause(paceMs, signal))) return;
         yield { kind: "reasoning", text: word };
       }
       for (const word of wordsOf(text)) {
-        if (!(await pause(wordMs, signal))) return;
+        if (!(await pause(paceMs, signal))) return;
         yield { kind: "text", text: word };
       }
       for (const [i, { tool, input }] of speech.calls.entries()) {
-        if (!(await pause(wordMs, signal))) return;
+        if (!(await pause(paceMs, signal))) return;
         yield { kind: "args", call_id: `demo-${i}`, tool, text: JSON.stringify(input) };
         yield { kind: "call", call_id: `demo-${i}`, tool, input };
       }
@@ -62,23 +64,51 @@ function ended({ messages }: ModelRequest, { reasoning, text, calls }: Speech): 
   };
 }
 
-/** What comes next follows from the question and from which tools have reported; nothing else is remembered. */
-function speechFor({ messages, tools }: ModelRequest): Speech {
+/** What comes next follows from the question and from which tools have reported since; nothing else is remembered. */
+function speechFor(request: ModelRequest): Speech {
+  const { messages, tools, aside } = request;
+  if (aside === "title") return brief(titleOf(messages));
+  if (aside === "suggestions") return brief(suggestionsFor(messages));
   const has = (name: string): boolean => tools.some((tool) => tool.name === name);
-  const task = askedOf(messages);
-  if (has("plan.propose")) return planFor(task);
-  const told = messages.at(-1);
-  if (told?.role === "user" && messages.length > 1) return directed(told.content, resultsOf(messages));
-  const found = resultsOf(messages, "demo.search");
+  const turn = turnOf(request);
+  if (has("plan.propose")) return planFor(turn);
+  const { task, since } = turn;
+  const told = since.at(-1);
+  if (told?.role === "user") return directed(told.content, resultsOf(since));
+  const found = resultsOf(since, "demo.search");
   if (task.startsWith(helperPrefix) || !has("spawn"))
     return found.length === 0 ? lookUp(task) : report(task, found);
-  const wishes = resultsOf(messages, "clarify");
+  const wishes = resultsOf(since, "clarify");
   if (/^help me choose/i.test(task) && has("clarify") && wishes.length === 0) return question();
-  const reports = resultsOf(messages, "spawn");
-  if (reports.length === 0) return shareOut(task, wishes);
-  const saved = resultsOf(messages, "file.write");
+  const reports = resultsOf(since, "spawn");
+  if (reports.length === 0) return shareOut(turn, wishes);
+  const saved = resultsOf(since, "file.write");
   if (/\bsave\b/i.test(task) && has("file.write") && saved.length === 0) return keep(task, reports);
   return merged(task, reports, saved);
+}
+
+interface Turn {
+  readonly task: string;
+  /** What was asked in the turns before, oldest first. */
+  readonly before: readonly string[];
+  /** What was said and done since the task was given. */
+  readonly since: readonly ChatMessage[];
+  readonly subjects: readonly string[];
+  /** The plan's lines, as the system's words have them: `s2. Look into uPlot`. */
+  readonly plan: readonly { readonly id: string; readonly title: string }[];
+}
+
+/** The task is what was asked last. What was said to steer the run is none. */
+function turnOf({ messages, system }: ModelRequest): Turn {
+  const isTask = (message: ChatMessage): boolean => message.role === "user" && message.isDirection !== true;
+  const at = messages.findLastIndex(isTask);
+  const asked = messages
+    .filter(isTask)
+    .map((message) => (message.role === "user" ? message.content.trim() : ""));
+  const task = asked.at(-1) ?? "";
+  const before = asked.slice(0, -1);
+  const plan = [...system.matchAll(/^(\S+)\. (.+)$/gm)].map(([, id = "", title = ""]) => ({ id, title }));
+  return { task, before, since: messages.slice(at + 1), subjects: subjectsOf(task, before), plan };
 }
 
 const helperPrefix = "Find out about ";
@@ -96,8 +126,7 @@ function question(): Speech {
   };
 }
 
-function planFor(task: string): Speech {
-  const subjects = subjectsOf(task);
+function planFor({ task, subjects }: Turn): Speech {
   const steps = [
     { title: `Split the question into ${subjects.length} parts`, intent: "research", est_tools: ["spawn"] },
     ...subjects.map((subject) => ({
@@ -114,13 +143,21 @@ function planFor(task: string): Speech {
   };
 }
 
-function shareOut(task: string, wishes: readonly string[]): Speech {
-  const subjects = subjectsOf(task);
+function shareOut({ task, before, subjects, plan }: Turn, wishes: readonly string[]): Speech {
   const heard = wishes.length === 0 ? "" : `Good to know: ${wishes.join(" ")}. `;
+  const last = before.at(-1);
+  const remembered = last === undefined ? "" : `You asked before: "${last}". Now: "${task}". `;
+  const stepFor = (subject: string): object => {
+    const step = plan.find(({ title }) => title.endsWith(subject));
+    return step === undefined ? {} : { plan_step: step.id };
+  };
   return {
     reasoning: `These do not depend on each other, so a helper can take each: ${subjects.join(", ")}.`,
-    text: `${heard}I'll have ${subjects.join(", ")} looked into at the same time.`,
-    calls: subjects.map((subject) => ({ tool: "spawn", input: { prompt: `${helperPrefix}${subject}` } })),
+    text: `${heard}${remembered}I'll have ${subjects.join(", ")} looked into at the same time.`,
+    calls: subjects.map((subject) => ({
+      tool: "spawn",
+      input: { prompt: `${helperPrefix}${subject}`, ...stepFor(subject) },
+    })),
   };
 }
 
@@ -172,9 +209,26 @@ function directed(instruction: string, results: readonly string[]): Speech {
   };
 }
 
-function askedOf(messages: readonly ChatMessage[]): string {
-  const first = messages.find(({ role }) => role === "user");
-  return first?.role === "user" ? first.content.trim() : "";
+function brief(text: string): Speech {
+  return { reasoning: "", text, calls: [] };
+}
+
+const titleWordsMax = 8;
+
+/** The first words of what was asked. */
+function titleOf([asked]: readonly ChatMessage[]): string {
+  const words = asked?.role === "user" ? asked.content.trim().split(/\s+/).slice(0, titleWordsMax) : [];
+  const title = words.join(" ");
+  return title.slice(0, 1).toUpperCase() + title.slice(1);
+}
+
+function suggestionsFor([asked]: readonly ChatMessage[]): string {
+  const [first, second] = subjectsOf(asked?.role === "user" ? asked.content : "");
+  return [
+    `Tell me more about ${first}`,
+    `What speaks against ${first}?`,
+    `Compare ${first} and ${second}`,
+  ].join("\n");
 }
 
 /** What tools and helpers have reported, as text; of one tool where it is named. */

@@ -18,13 +18,19 @@ const facts: { readonly [subject: string]: string } = {
   Lit: "thin layer over web components that any page can use; you bring the rest.",
 };
 
-/** Three, by what the question names, or by what it is about. */
-export function subjectsOf(question: string): readonly string[] {
+/** Three, by what the question names, or by what it is about; else by what was asked before it, the last first. */
+export function subjectsOf(question: string, before: readonly string[] = []): readonly string[] {
+  const asked = [question, ...before.toReversed()];
+  const found = asked.map(namedIn).find((subjects) => subjects.length > 0);
+  return found ?? ["what it is for", "what it costs", "what people say"];
+}
+
+function namedIn(question: string): readonly string[] {
   const named = /\b(?:compare|between|of)\s+(.+?,.+?)(?:[.?!]|$)/i.exec(question)?.[1];
   const list = named?.split(/,\s*(?:and\s+)?|\s+and\s+/).map((item) => item.trim()) ?? [];
   if (list.length >= 2) return list.filter((item) => item !== "").slice(0, 3);
   const topic = topics.find(({ about }) => about.test(question));
-  return topic?.subjects ?? ["what it is for", "what it costs", "what people say"];
+  return topic?.subjects ?? [];
 }
 
 export function factOn(subject: string): string {

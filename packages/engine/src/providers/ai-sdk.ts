@@ -16,6 +16,8 @@ import { failureOf } from "./failure.js";
 import { hearing } from "./hearing.js";
 import { promptFor } from "./prompt.js";
 
+export type ProviderOptions = NonNullable<LanguageModelV3CallOptions["providerOptions"]>;
+
 export interface AiModelOptions {
   /** As `anthropic/…` says it. */
   readonly provider: string;
@@ -23,7 +25,9 @@ export interface AiModelOptions {
   readonly takesPrefill: boolean;
   /** Keys, which no message may show. */
   readonly secrets?: readonly string[];
-  readonly providerOptions?: LanguageModelV3CallOptions["providerOptions"];
+  /** The setting that a key was taken from, for whoever has to mend it. */
+  readonly keyName?: string;
+  readonly providerOptions?: (request: ModelRequest) => ProviderOptions | undefined;
   readonly clock?: Clock;
   readonly limits?: AnswerLimits;
 }
@@ -45,7 +49,8 @@ async function* answer(
   signal: AbortSignal,
 ): AsyncGenerator<ModelPart, void, undefined> {
   signal.throwIfAborted();
-  const { provider, languageModel, takesPrefill, secrets = [], providerOptions } = options;
+  const { provider, languageModel, takesPrefill, secrets = [], keyName } = options;
+  const providerOptions = options.providerOptions?.(request);
   const prompt = promptFor(request, takesPrefill);
   const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");
   const hangUp = new AbortController();
@@ -77,7 +82,7 @@ async function* answer(
   } catch (error) {
     signal.throwIfAborted();
     const nowMs = clock.nowMs();
-    const failure = missed ?? failureOf(error, { provider, secrets, nowMs, usage: heard.usage() });
+    const failure = missed ?? failureOf(error, { provider, secrets, keyName, nowMs, usage: heard.usage() });
     throw failure.usage === undefined ? heard.counted(failure) : failure;
   } finally {
     due.stop();

@@ -53,6 +53,7 @@ test.each([
     "KAI-MODEL-NAME-0001",
     "RUNWIRE_OPENAI_BASE_URL",
   ],
+  [null, { OPENAI_API_KEY: "o", OPENAI_BASE_URL: "nowhere" }, "KAI-MODEL-NAME-0001", "OPENAI_BASE_URL"],
 ] as const)("%s with the keys of %j is refused, and says what is missing", (asked, env, code, words) => {
   const refusal = attempt(() => choose(asked, env));
   expect(refusal).toMatchObject({ code, message: expect.stringContaining(words) });

@@ -13,6 +13,7 @@ const providers = {
   anthropic: {
     open: anthropicModel,
     baseUrl: "https://api.anthropic.com/v1",
+    urlName: "ANTHROPIC_BASE_URL",
     keyName: "ANTHROPIC_API_KEY",
     model: "claude-sonnet-5-5",
     family: /^claude-/,
@@ -20,6 +21,7 @@ const providers = {
   openai: {
     open: openaiModel,
     baseUrl: "https://api.openai.com/v1",
+    urlName: "OPENAI_BASE_URL",
     keyName: "OPENAI_API_KEY",
     model: "gpt-6.1-sol",
     family: /^(gpt-|chatgpt-|o\d)/,
@@ -46,19 +48,26 @@ export interface Choice extends Rest {
 export function chooseModel(asked: string | null, { env, demo, ...rest }: Choice): Model {
   const set = (name: string): string => env[name]?.trim() ?? "";
   const hasLocal = set(local.urlName) !== "";
+  const urlIn = (name: string): string => {
+    const url = set(name);
+    if (url !== "" && !isHttpUrl(url))
+      throw new RunwireError("KAI-MODEL-NAME-0001", `${name} is no http or https address`);
+    return url;
+  };
 
   const openKnown = (name: ProviderName, model: string): Model => {
-    const { open, baseUrl, keyName } = providers[name];
+    const { open, baseUrl, urlName, keyName } = providers[name];
     const key = set(keyName);
     if (key === "") throw new RunwireError("KAI-MODEL-KEY-0001", `${name}/${model} needs ${keyName}`);
-    return open({ model, key, baseUrl, ...rest });
+    const given = urlIn(urlName);
+    // Anthropic's own libraries take the address without the version, others with it.
+    const other = name === "anthropic" ? given.replace(/\/*(\/v1)?\/*$/, "/v1") : given;
+    return open({ model, key, baseUrl: given === "" ? baseUrl : other, keyName, ...rest });
   };
   const openLocal = (model: string): Model => {
-    const baseUrl = set(local.urlName);
+    const baseUrl = urlIn(local.urlName);
     if (baseUrl === "") throw new RunwireError("KAI-MODEL-KEY-0001", `local/${model} needs ${local.urlName}`);
-    if (!isHttpUrl(baseUrl))
-      throw new RunwireError("KAI-MODEL-NAME-0001", `${local.urlName} is no http or https address`);
-    return localModel({ model, key: set(local.keyName), baseUrl, ...rest });
+    return localModel({ model, key: set(local.keyName), baseUrl, keyName: local.keyName, ...rest });
   };
 
   const wish = asked?.trim() || set(modelName);

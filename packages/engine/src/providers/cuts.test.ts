@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../clock.js";
-import { type Retry, streamWithRetries } from "../retry.js";
+import { type FailedTry, streamWithRetries } from "../retry.js";
 import { cutAnswer, cutEverywhere, cutsMsMax, scriptCuts } from "../testing/cuts.js";
 import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
 import { kinds, modelOf, never } from "../testing/under-test.js";
@@ -54,13 +54,13 @@ describe.each(kinds)("%s", (kind) => {
   }, async () => {
     scriptCuts(fake, "clean");
     const model = modelOf(kind, fake.url);
-    const retries: Retry[] = [];
+    const failed: FailedTry[] = [];
     const tries = {
       signal: never,
       clock: systemClock,
       random: () => 0,
-      onRetry: (retry: Retry) => {
-        retries.push(retry);
+      onFailed: (one: FailedTry) => {
+        failed.push(one);
       },
     };
     const cuts = await cutEverywhere(
@@ -71,7 +71,7 @@ describe.each(kinds)("%s", (kind) => {
         expect(heard).toMatchObject(whole);
       },
     );
-    expect(retries.length).toBeGreaterThan(cuts / 2);
-    expect(new Set(retries.map(({ failure }) => failure.kind))).toEqual(new Set(["broken"]));
+    expect(failed.length).toBeGreaterThan(cuts / 2);
+    expect(new Set(failed.map(({ failure }) => failure.kind))).toEqual(new Set(["broken"]));
   });
 });

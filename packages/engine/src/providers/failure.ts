@@ -10,15 +10,19 @@ export interface FailureFacts {
   readonly provider: string;
   /** What must not be seen in any message. */
   readonly secrets: readonly string[];
+  /** Where the key is set; undefined where nobody knows. */
+  readonly keyName?: string | undefined;
   readonly nowMs: number;
   readonly usage: ModelUsage | undefined;
 }
 
 export function failureOf(error: unknown, facts: FailureFacts): ModelFailure {
   if (error instanceof ModelFailure) return error;
-  const { provider, secrets, nowMs, usage } = facts;
-  const make = (kind: FailureKind, message: string, retryMs = 0): ModelFailure =>
-    new ModelFailure(kind, without(secrets, `${provider} ${message}`), retryMs, { usage });
+  const { provider, secrets, keyName, nowMs, usage } = facts;
+  const make = (kind: FailureKind, message: string, retryMs = 0): ModelFailure => {
+    const todo = kind === "unauthorized" && keyName !== undefined ? `. Check ${keyName}` : "";
+    return new ModelFailure(kind, without(secrets, `${provider} ${message}${todo}`), retryMs, { usage });
+  };
 
   if (APICallError.isInstance(error)) {
     const { statusCode: status, responseHeaders: headers = {} } = error;

@@ -81,9 +81,10 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
       switch (part.type) {
         case "raw": {
           const told = toldBy(part.rawValue);
-          if (told.usage !== undefined) usage = mostOf(usage, told.usage);
           Object.assign(refs, told.refs);
-          return [];
+          if (told.usage === undefined) return [];
+          usage = mostOf(usage, told.usage);
+          return [{ kind: "used", usage }];
         }
         case "response-metadata":
           note("response_id", part.id);

@@ -3,10 +3,10 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import type { Model } from "../model.js";
-import { type AiModelOptions, aiModel } from "./ai-sdk.js";
+import { type Model, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
+import { type AiModelOptions, aiModel, type ProviderOptions } from "./ai-sdk.js";
 
-export interface Opening extends Pick<AiModelOptions, "clock" | "limits"> {
+export interface Opening extends Pick<AiModelOptions, "clock" | "limits" | "keyName"> {
   readonly model: string;
   /** "" where the server asks for none. */
   readonly key: string;
@@ -15,32 +15,85 @@ export interface Opening extends Pick<AiModelOptions, "clock" | "limits"> {
 
 export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model {
   const takesPrefill = claudeBefore46.test(model);
+  const thinking = takesPrefill ? (thinksByBudget.test(model) ? byBudget : never) : asItSeesFit;
   return aiModel({
     ...rest,
     provider: "anthropic",
     languageModel: createAnthropic({ apiKey: key, baseURL: baseUrl }).languageModel(model),
     takesPrefill,
     secrets: [key],
-    // The same models that lost the prefill think as they see fit, and keep it to themselves unless they are asked.
-    ...(takesPrefill
-      ? {}
-      : { providerOptions: { anthropic: { thinking: { type: "adaptive", display: "summarized" } } } }),
+    providerOptions: thinking,
   });
 }
 
 /** Claude 4.6 and everything after it answers a prefill with 400. */
 const claudeBefore46 = /^claude-(2|3|instant)\b|^claude-(opus|sonnet|haiku)-4(-[0-5])?(-\d{8}|-latest)?$/;
+const thinksByBudget = /^claude-(3-7-sonnet|(opus|sonnet)-4|haiku-4-5)\b/;
+
+/** The same models that lost the prefill think as they see fit, and keep it to themselves unless they are asked. */
+function asItSeesFit({ aside }: ModelRequest): ProviderOptions {
+  // Where it cannot be told not to think, the SDK knows the least of it.
+  if (aside !== undefined) return { anthropic: { thinking: { type: "disabled" } } };
+  return { anthropic: { thinking: { type: "adaptive", display: "summarized" } } };
+}
+
+const thinkingTokensMax = 4096;
+
+/**
+ * A prefill and thinking exclude each other. And whoever thinks wants the thoughts of each call whose result it is
+ * handed: an answer that was cut off has lost them, so the calls it made are finished without.
+ */
+function byBudget({ messages, partial, aside }: ModelRequest): ProviderOptions | undefined {
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const isThoughtless = messages
+    .slice(asked + 1)
+    .some(
+      (message) => message.role === "assistant" && message.calls.length > 0 && message.carry === undefined,
+    );
+  if (partial.trim() !== "" || isThoughtless || aside !== undefined) return undefined;
+  return { anthropic: { thinking: { type: "enabled", budgetTokens: thinkingTokensMax } } };
+}
+
+function never(): undefined {
+  return undefined;
+}
 
 export function openaiModel({ model, key, baseUrl, ...rest }: Opening): Model {
-  return aiModel({
-    ...rest,
-    provider: "openai",
-    languageModel: createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model),
-    takesPrefill: false,
-    secrets: [key],
-    // The log is the one place where a run is kept.
-    providerOptions: { openai: { store: false } },
-  });
+  const languageModel = createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model);
+  const opened = (reasoning: { readonly reasoningSummary?: "auto" }): Model =>
+    aiModel({
+      ...rest,
+      provider: "openai",
+      languageModel,
+      takesPrefill: false,
+      secrets: [key],
+      providerOptions: ({ aside }) => ({
+        openai: {
+          // The log is the one place where a run is kept; reasoning goes along encrypted instead.
+          store: false,
+          ...(aside === undefined ? reasoning : { reasoningEffort: "low" }),
+        },
+      }),
+    });
+  return summarising(opened({ reasoningSummary: "auto" }), opened({}));
+}
+
+/** Organisations that OpenAI has not verified are refused an answer with summaries. They get one without. */
+function summarising(model: Model, plain: Model): Model {
+  let isRefused = false;
+  return {
+    ...model,
+    async *stream(request, signal): AsyncGenerator<ModelPart, void, undefined> {
+      try {
+        if (!isRefused) return yield* model.stream(request, signal);
+      } catch (error) {
+        isRefused =
+          error instanceof ModelFailure && error.kind === "refused" && /summar(y|ies)/i.test(error.message);
+        if (!isRefused) throw error;
+      }
+      yield* plain.stream(request, signal);
+    },
+  };
 }
 
 /** Whatever speaks chat completions: a server on this machine, or somebody's gateway. */

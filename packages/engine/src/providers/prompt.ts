@@ -7,6 +7,7 @@ import type {
   LanguageModelV3ToolResultPart,
 } from "@ai-sdk/provider";
 import type { Call, ChatMessage, ModelRequest } from "../model.js";
+import { withStep } from "../plan-steps.js";
 import { withCarry } from "./carry.js";
 import { type WireNames, wireNames } from "./wire-names.js";
 
@@ -56,11 +57,11 @@ function messageFor(
         : [{ role: "user", content: [{ type: "text", text: message.content }] }];
     case "assistant": {
       const { content, calls, carry } = message;
-      const partOf = ({ call_id, tool, input }: Call) => ({
+      const partOf = (call: Call) => ({
         type: "tool-call" as const,
-        toolCallId: callNames.out(call_id),
-        toolName: toolNames.out(tool),
-        input: isObject(input) ? input : { unreadable: input },
+        toolCallId: callNames.out(call.call_id),
+        toolName: toolNames.out(call.tool),
+        input: isObject(call.input) ? withStep(call) : { unreadable: call.input },
       });
       const plain = [
         ...(content.trim() === "" ? [] : [{ type: "text" as const, text: content }]),

@@ -1,4 +1,6 @@
-// An answer cut at every byte of it: in the long run at each, otherwise at some, other ones each time. Which byte is asked for in the request, so that many can be asked for at once.
+// An answer cut all over: at so many of its bytes, evenly, and at other ones each time, so that what is found is not
+// always the same and the time it takes does not depend on how long an answer is. Which byte is asked for in the
+// request, so that many can be asked for at once.
 
 import { type ChatMessage, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
 import type { FakeProvider, Turn } from "./fake-provider.js";
@@ -34,9 +36,10 @@ export interface Cut {
 }
 
 const isSoak = process.env.RUNWIRE_SOAK !== undefined;
-const stride = isSoak ? 1 : 29;
+/** A cut takes some 30 ms of a busy core: that makes half a minute, or three seconds. */
+const cutsMax = isSoak ? 1000 : 100;
 
-/** What a test of all the cuts may take. */
+/** A guard, at twenty times that. */
 export const cutsMsMax = isSoak ? 600_000 : 60_000;
 
 /** Asks for cuts all over an answer of that length, several at once; gives how many. */
@@ -45,6 +48,7 @@ export async function cutEverywhere(
   stream: (request: ModelRequest) => AsyncIterable<ModelPart>,
   check: (cut: Cut) => void,
 ): Promise<number> {
+  const stride = Math.max(1, Math.ceil(bytes / cutsMax));
   const first = Math.floor(Math.random() * stride);
   const left = Array.from({ length: Math.ceil((bytes + 1 - first) / stride) }, (_, i) => first + i * stride);
   const work = async (): Promise<void> => {

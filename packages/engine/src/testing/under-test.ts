@@ -67,6 +67,8 @@ function add(heard: Heard, part: ModelPart): Heard {
       const { call_id, tool, input } = part;
       return { ...heard, calls: [...heard.calls, { call_id, tool, input }] };
     }
+    case "used":
+      return heard;
     case "finished":
       return { ...heard, finished: part };
   }

@@ -1,5 +1,5 @@
 // The wire as files: a change of any byte shows in the diff of `fixtures/`. `run.runwire.jsonl` is the source: it
-// holds every core type and the extended ones a client meets most. The other two files are made from it
+// holds every core type and the extended ones a client meets most. The other files of that name are made from it
 // (`vitest run -u` makes them anew).
 
 import { readFileSync } from "node:fs";
@@ -10,6 +10,8 @@ import { parseDraft } from "../parse.js";
 import { reduce } from "../reduce.js";
 import { emptyTranscript } from "../transcript.js";
 import { koder } from "./koder.js";
+import { loom, loomExport } from "./loom/loom.js";
+import { words } from "./loom/words.js";
 import { runwire } from "./runwire.js";
 
 const lines = readLines("run.runwire.jsonl");
@@ -34,10 +36,37 @@ describe("the golden run", () => {
     expect(new Set(said.map(({ data }) => JSON.parse(data).type))).toEqual(coreTypes);
   });
 
+  it.each([loom, loomExport])("is said in $name as its file says", async (dialect) => {
+    let state = dialect.first;
+    const said = log.flatMap((e) => {
+      const [next, messages] = dialect.step(state, e);
+      state = next;
+      return messages;
+    });
+    await expect(said.map(({ data }) => `${data}\n`).join("")).toMatchFileSnapshot(
+      fixture(`run.${dialect.name}.jsonl`),
+    );
+  });
+
   it("folds to the transcript of its file", async () => {
     const transcript = log.reduce(reduce, emptyTranscript("run_01K0000000000000000000000A"));
     const text = `${JSON.stringify(transcript, null, 2)}\n`;
     await expect(text).toMatchFileSnapshot(fixture("run.transcript.json"));
+  });
+});
+
+describe("Loom's streaming output", () => {
+  it.each(["loom-examples.jsonl", "loom-words.jsonl"])("is understood as %s has it", async (name) => {
+    const decoder = loom.decoder();
+    const drafts = readLines(name).flatMap((data) => decoder.decode({ data }));
+    await expect(drafts.map((draft) => `${JSON.stringify(draft)}\n`).join("")).toMatchFileSnapshot(
+      fixture(name.replace(".jsonl", ".drafts.jsonl")),
+    );
+  });
+
+  it("has one example of each word", () => {
+    const types = readLines("loom-words.jsonl").map((line) => JSON.parse(line).type);
+    expect(new Set(types)).toEqual(new Set(Object.keys(words)));
   });
 });
 

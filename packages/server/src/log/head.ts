@@ -60,6 +60,8 @@ export interface ForkedFrom {
   readonly pos: number;
   readonly seq: number;
   readonly checkpoint_id?: string;
+  /** The checkpoint that its workspace was restored from; absent where that is fresh. */
+  readonly workspace_from?: string;
 }
 
 /** What a run was created with. */
@@ -109,6 +111,7 @@ export interface Head {
   /** Since when its plan waits for a person; null where none does. */
   readonly awaiting: Pick<Asked, "id" | "at"> | null;
   readonly steps: number;
+  /** Of the run and its descendants: a root's is its tree's. */
   readonly usage: { readonly [member: string]: number };
   /** Whether its full view was given a shorter life, which is over. */
   readonly fullGone: boolean;
@@ -171,6 +174,7 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
   if (producer !== null && producer.log === head.run.run_id)
     moved.producers = withProducer(head.producers, producer);
   if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload);
+  if (record.type === "usage") return { ...moved, usage: summed(head.usage, payload()) };
   if (
     record.type === "run.lifecycle" &&
     head.children.includes(record.by) &&

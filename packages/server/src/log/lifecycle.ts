@@ -11,7 +11,7 @@ import {
   type Scope,
 } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
-import type { Head } from "./head.js";
+import { type Head, isEnded } from "./head.js";
 
 /** Model text of a run's default log up to a position, folded before the commit. */
 export interface Said {
@@ -64,6 +64,13 @@ export function forbidden({ run, state }: Head, what: string): RunwireError {
 /** Ends a run that nobody else will: its producer is gone, or its parent has ended. */
 export function end(commit: Commit, run_id: string, state: "aborted" | "error", reason: string): void {
   move(commit, run_id, { state, reason });
+}
+
+/** Ends a run because somebody wants it: whoever writes it is told. One that has ended stays as it is. */
+export function abort(commit: Commit, run_id: string, reason: string | null): void {
+  if (isEnded(headIn(commit, run_id))) return;
+  commit.write(run_id, { type: "control.requested", payload: { action: "abort", reason } });
+  move(commit, run_id, { state: "aborted", reason: reason ?? "aborted" });
 }
 
 // What belongs to the run comes before its end: what it still has to say, then calls, requests and children that

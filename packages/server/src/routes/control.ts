@@ -1,7 +1,7 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Draft, type Facts, type RunState, RunwireError } from "@runwire/protocol";
+import { type Draft, type Facts, planIntents, type RunState, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { wrongBody } from "../http/check.js";
@@ -9,14 +9,25 @@ import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { answerOf, type Head, isEnded, type Request } from "../log/head.js";
-import { forbidden, headIn, move } from "../log/lifecycle.js";
+import { abort as end, forbidden, headIn, move } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 
 const onlyReason = z.strictObject({ reason: reasonShape });
+const planStep = members({
+  id: id.nullish(),
+  title: z.string().trim().min(1),
+  intent: z.enum(planIntents).nullish(),
+  est_tools: z.array(z.string()).nullish(),
+});
 const planAnswer = z.strictObject({
   plan_id: id.nullish().describe("the plan that is meant; the one that waits by default"),
   approved: z.boolean().nullish().describe("true by default"),
-  steps: z.array(facts).nullish().describe("approves these steps instead of the proposed ones"),
+  steps: z
+    .array(planStep)
+    .min(1)
+    .max(100)
+    .nullish()
+    .describe("approves these steps instead of the proposed ones"),
   reason: reasonShape,
 });
 const newDirection = z.strictObject({ instruction: z.string().min(1) });
@@ -132,11 +143,8 @@ async function abort(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply
   const reason = call.body.reason ?? null;
   const { run_id } = call.run;
   return changed(rooms, call.tenant, run_id, (commit) => {
-    const head = headIn(commit, run_id);
-    if (head.state === "aborted") return;
-    live(commit, run_id);
-    ask(commit, run_id, { action: "abort", reason });
-    move(commit, run_id, { state: "aborted", reason: reason ?? "aborted" });
+    if (headIn(commit, run_id).state !== "aborted") live(commit, run_id);
+    end(commit, run_id, reason);
   });
 }
 

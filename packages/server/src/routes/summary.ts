@@ -28,8 +28,14 @@ export function runSummary(head: Head) {
       live_children: children.length,
     },
     usage,
+    cost: costIn(usage),
     metadata,
     stream_url: `/v1/agent/runs/${run_id}/stream`,
     replay_uri: `/v1/agent/runs/${run_id}/replay.jsonl`,
   };
+}
+
+/** What is known of the cost; all of it, where every request that was counted has a price. */
+function costIn({ cost_usd, unpriced_requests = 0 }: Head["usage"]) {
+  return { usd: cost_usd ?? null, known: cost_usd !== undefined && unpriced_requests === 0 };
 }

@@ -26,6 +26,7 @@ export interface EraserParts {
   readonly moved: (log: RunKey) => void;
   /** Is awaited after the rows are gone and before that is answered. */
   readonly unreferred: (tenant: string, refs: readonly string[]) => Promise<void>;
+  readonly erased: (roots: readonly RunKey[]) => Promise<void>;
 }
 
 export interface Eraser {
@@ -34,7 +35,8 @@ export interface Eraser {
 }
 
 export function eraser(parts: EraserParts): Eraser {
-  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred } = parts;
+  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred, erased } =
+    parts;
 
   /** All the runs of these trees; a root that is not there has none. */
   function membersOf(roots: readonly RunKey[]): readonly RunKey[] {
@@ -67,6 +69,7 @@ export function eraser(parts: EraserParts): Eraser {
       }
     });
     for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
+    await erased(roots);
   }
 
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {

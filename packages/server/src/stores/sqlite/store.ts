@@ -77,6 +77,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   const writer = writerThread(path, durability);
   let heard: (log: RunKey) => void = () => {};
   let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
+  let erased: (roots: readonly RunKey[]) => Promise<void> = async () => {};
   const age = ageClock(clock, metaValue(reader, "age"));
   const ended = endedTrees(reader, hot, age);
   const compact = compaction({
@@ -114,6 +115,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     compact,
     moved: (log) => heard(log),
     unreferred: (tenant, refs) => unreferred(tenant, refs),
+    erased: (roots) => erased(roots),
   });
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
@@ -225,6 +227,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     dropFullViews: erasing.dropFullViews,
 
     endedTrees: async (tenant, query) => ended.trees(tenant, query),
+    endedMs: async ({ tenant, run_id }) => ended.agoMs(tenant, run_id),
     tenants: async (after, limit) => ended.tenants(after, limit),
     tenantSettings: async (tenant) => ended.settings(tenant),
     setTenantSettings: (tenant, settings) =>
@@ -274,6 +277,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     },
     onUnreferred(hear) {
       unreferred = hear;
+    },
+    onErased(hear) {
+      erased = hear;
     },
 
     levels(): StoreLevels {

@@ -1,0 +1,111 @@
+// `runwire serve` on a provider, killed in the middle of an answer: what was said stays said, and the answer goes on.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { answering, asideTitle } from "./testing/asides.js";
+import { type FakeProvider, fakeProvider } from "./testing/fake-provider.js";
+import { endedRun, joined, payloadsOf, readRun, startRun } from "./testing/served.js";
+import { type FakeAnswer, plainAnswer } from "./testing/wires/answer.js";
+import { chatWire } from "./testing/wires/chat.js";
+
+const runwire = fileURLToPath(new URL("../../cli/bin/runwire.js", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "runwire-killed-"));
+let fake: FakeProvider;
+let server: { readonly url: string; readonly process: ChildProcess };
+
+beforeAll(async () => {
+  fake = await fakeProvider();
+  server = await serve();
+});
+afterAll(async () => {
+  await kill("SIGTERM");
+  await fake.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function serve(): Promise<typeof server> {
+  const others = Object.entries(process.env).filter(([name]) => !/^RUNWIRE_|_API_KEY$|_BASE_URL$/.test(name));
+  const env = {
+    ...Object.fromEntries(others),
+    RUNWIRE_OPENAI_BASE_URL: fake.url,
+    RUNWIRE_MODEL: "local/llama",
+  };
+  const child = spawn(process.execPath, [runwire, "serve", "--port", "0", "--data", folder], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env,
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /^runwire listening on (http:\/\/[^\s,]+)/.exec(line)?.[1];
+    if (url !== undefined) return { url, process: child };
+  }
+  throw new Error("the server has ended");
+}
+
+async function kill(signal: NodeJS.Signals): Promise<void> {
+  const ended = once(server.process, "exit");
+  server.process.kill(signal);
+  await ended;
+}
+
+const said: FakeAnswer = { ...plainAnswer, text: "Hello, 世界! That is all I have to say today." };
+
+test("an answer that its server was killed in goes on from what was said", async () => {
+  const text = chatWire.encode(said, "llama");
+  const silentAfterBytes = Buffer.byteLength(text.slice(0, text.indexOf("have")));
+  fake.script(() => ({ kind: "answer", answer: said, silentAfterBytes }));
+  const run_id = await startRun(server.url, {});
+  await readRun(server.url, run_id, ({ type }) => type === "text.delta");
+  await kill("SIGKILL");
+  fake.script(
+    answering(({ partial }) => ({
+      kind: "answer",
+      answer: { ...said, text: said.text.slice(partial.length) },
+    })),
+  );
+  server = await serve();
+  const events = await endedRun(server.url, run_id);
+  const [, again] = events.flatMap(({ type }, i) => (type === "model.requested" ? [i] : []));
+  const before = joined(events.slice(0, again), "text.delta");
+  expect(before).not.toBe("");
+  expect(fake.requests[0]?.partial).toBe(before);
+  expect(joined(events, "text.delta")).toBe(said.text);
+  expect(payloadsOf(events, "message.settled")).toMatchObject([{ text: said.text }]);
+  // The provider was asked twice, and each time counts.
+  const answers = events.findIndex(({ type }) => type === "message.settled");
+  expect(payloadsOf(events.slice(0, answers), "usage")).toMatchObject([{ requests: 1 }, { requests: 1 }]);
+  expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+});
+
+test("killed between its message and its end, a run has each of what follows once", async () => {
+  fake.script(
+    answering(
+      () => ({ kind: "answer", answer: said }),
+      (kind) =>
+        kind === "title"
+          ? { kind: "answer", answer: { ...plainAnswer, text: "Too early" } }
+          : { kind: "silence" },
+    ),
+  );
+  const run_id = await startRun(server.url, {});
+  await readRun(server.url, run_id, ({ type }) => type === "message.settled");
+  await kill("SIGKILL");
+  fake.script(answering(() => ({ kind: "answer", answer: said })));
+  server = await serve();
+  const events = await endedRun(server.url, run_id);
+  const types = events.map(({ type }) => type);
+  expect(types.slice(types.indexOf("message.settled"))).toEqual([
+    "message.settled",
+    "title",
+    "suggestions",
+    "usage",
+    "usage",
+    "run.lifecycle",
+  ]);
+  expect(payloadsOf(events, "title")).toEqual([{ title: asideTitle }]);
+});

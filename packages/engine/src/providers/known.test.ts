@@ -1,0 +1,102 @@
+// What each provider is asked for beside the conversation: that it thinks where it can, and shows it.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ChatMessage, ModelRequest } from "../model.js";
+import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
+import { hearAll, never, plainRequest, secretKey } from "../testing/under-test.js";
+import { type FakeAnswer, plainAnswer } from "../testing/wires/answer.js";
+import { anthropicModel, openaiModel } from "./known.js";
+
+let fake: FakeProvider;
+beforeAll(async () => {
+  fake = await fakeProvider();
+});
+afterAll(() => fake.close());
+
+const said: FakeAnswer = { ...plainAnswer, reasoning: "Hm.", text: "Hi" };
+type Body = { readonly [member: string]: unknown };
+
+async function bodyOf(
+  open: typeof openaiModel,
+  model: string,
+  request: Partial<ModelRequest>,
+): Promise<Body> {
+  fake.script(() => ({ kind: "answer", answer: said }));
+  const opened = open({ model, key: secretKey, baseUrl: fake.url });
+  await hearAll(opened.stream({ ...plainRequest, ...request }, never));
+  return fake.requests.at(-1)?.body as Body;
+}
+
+const call = { call_id: "c1", tool: "web.fetch", input: {} };
+const answered = (carry?: unknown): readonly ChatMessage[] => [
+  { role: "user", content: "Hello?" },
+  { role: "assistant", content: "", calls: [call], ...(carry === undefined ? {} : { carry }) },
+  { role: "tool", ...{ call_id: "c1", tool: "web.fetch", ok: true, output: "page" } },
+];
+const carry = [{ reasoning: "Hm.", options: { anthropic: { signature: "c2ln" } } }, { call: true }];
+
+describe("Claude", () => {
+  const budget = { type: "enabled", budget_tokens: 4096 };
+  test.each([
+    ["claude-sonnet-5-5", {}, { type: "adaptive", display: "summarized" }],
+    ["claude-opus-4-6", {}, { type: "adaptive", display: "summarized" }],
+    ["claude-opus-4-6", { aside: "title" }, { type: "disabled" }],
+    ["claude-sonnet-4-5", {}, budget],
+    ["claude-3-7-sonnet-20250219", {}, budget],
+    ["claude-3-5-haiku-latest", {}, undefined],
+    // Thinking and a prefill exclude each other.
+    ["claude-sonnet-4-5", { partial: "Well, " }, undefined],
+    ["claude-sonnet-4-5", { aside: "title" }, undefined],
+    // The thoughts of a call must come back with it, or there must be none.
+    ["claude-sonnet-4-5", { messages: answered(carry) }, budget],
+    ["claude-sonnet-4-5", { messages: answered() }, undefined],
+    ["claude-sonnet-4-5", { messages: [...answered(), { role: "user", content: "And?" }] }, budget],
+  ] as const)("%s with %j thinks as %j", async (model, request, thinking) => {
+    expect((await bodyOf(anthropicModel, model, request)).thinking).toEqual(thinking);
+  });
+
+  test("its thoughts go back signed, before the call that they led to", async () => {
+    const { messages } = await bodyOf(anthropicModel, "claude-sonnet-5-5", { messages: answered(carry) });
+    expect((messages as readonly Body[])[1]?.content).toMatchObject([
+      { type: "thinking", thinking: "Hm.", signature: "c2ln" },
+      { type: "tool_use", id: "c1" },
+    ]);
+  });
+});
+
+describe("OpenAI", () => {
+  test("is asked for summaries of its reasoning, and for the reasoning itself, encrypted", async () => {
+    expect(await bodyOf(openaiModel, "gpt-6.1-sol", {})).toMatchObject({
+      store: false,
+      reasoning: { summary: "auto" },
+      include: ["reasoning.encrypted_content"],
+    });
+    expect(await bodyOf(openaiModel, "gpt-6.1-sol", { aside: "title" })).toMatchObject({
+      reasoning: { effort: "low" },
+    });
+    expect(await bodyOf(openaiModel, "gpt-4o", {})).not.toHaveProperty("reasoning");
+  });
+
+  test("is asked without them where it refuses them, and not again for them", async () => {
+    const message = "Your organization must be verified to generate reasoning summaries.";
+    const body = JSON.stringify({
+      error: { message, param: "reasoning.summary", code: "unsupported_value" },
+    });
+    const wantsSummary = ({ body }: { readonly body: unknown }): boolean =>
+      JSON.stringify(body).includes('"summary":"auto"');
+    fake.script((request) =>
+      wantsSummary(request) ? { kind: "refusal", status: 400, body } : { kind: "answer", answer: said },
+    );
+    const model = openaiModel({ model: "gpt-6.1-sol", key: secretKey, baseUrl: fake.url });
+    for (let i = 0; i < 2; i++) expect((await hearAll(model.stream(plainRequest, never))).text).toBe("Hi");
+    expect(fake.requests.map(wantsSummary)).toEqual([true, false, false]);
+  });
+
+  test("what it refuses for another reason is refused", async () => {
+    const body = JSON.stringify({ error: { message: "No such model", code: "model_not_found" } });
+    fake.script(() => ({ kind: "refusal", status: 404, body }));
+    const model = openaiModel({ model: "gpt-6.1-sol", key: secretKey, baseUrl: fake.url });
+    await expect(hearAll(model.stream(plainRequest, never))).rejects.toMatchObject({ kind: "refused" });
+    expect(fake.requests).toHaveLength(1);
+  });
+});

@@ -1,0 +1,31 @@
+// What was used up, as an event. Every request to a model is counted once, where it ends: with its answer, with the
+// failure of its try, or when somebody interrupts it. So the sums of a log say what a run has cost until there.
+
+import type { Draft } from "@runwire/protocol";
+import type { Model, ModelUsage } from "./model.js";
+import { costOf, isFree } from "./prices.js";
+
+/** What nobody can price is said to be so. */
+export function used(model: Model, usage: ModelUsage): Draft {
+  return usageOf(model, usage, costOf(model, usage) !== null);
+}
+
+/** Of a request that did not come to its end: the last of it was used up too, and nobody tells how much that was. */
+export function usedInPart(model: Model, usage: ModelUsage | undefined): Draft {
+  return usageOf(model, usage, isFree(model));
+}
+
+function usageOf(model: Model, usage: ModelUsage | undefined, isKnown: boolean): Draft {
+  const cost_usd = costOf(model, usage);
+  return {
+    type: "usage",
+    payload: {
+      model: model.name,
+      provider: model.provider,
+      ...usage,
+      requests: 1,
+      ...(cost_usd === null ? {} : { cost_usd }),
+      ...(isKnown ? {} : { unpriced_requests: 1 }),
+    },
+  };
+}

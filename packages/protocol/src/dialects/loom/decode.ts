@@ -1,0 +1,199 @@
+// Loom read into a log. Members that have no place in an event are kept in `payload.rest`, and a type that is not
+// known as `x.loom.<type>`; the encoder says both again as they came.
+
+import { RunwireError } from "../../errors.js";
+import type { Draft, EventType, Facts, Scope } from "../../events.js";
+import { isId } from "../../ids.js";
+import { isObject } from "../../parse.js";
+import { foreign } from "./encode.js";
+import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
+import { envelope, hasNodeId, type Word, wordOf, wrongMembers } from "./words.js";
+
+export interface LoomDecoder {
+  decode(message: Facts): readonly Draft[];
+}
+
+export function loomDecoder(): LoomDecoder {
+  let spans: Spans = noSpans;
+  let session: string | undefined;
+  const calls = callNames();
+
+  function decode(message: Facts): readonly Draft[] {
+    const { type } = message;
+    if (typeof type !== "string") return replied(message);
+    const word = wordOf(type);
+    if (word === undefined)
+      return [draftOf(foreignType(type), { message: withoutEnvelope(message) }, message)];
+    const [wrong] = wrongMembers(word, message);
+    if (wrong !== undefined) throw malformed(`${type}: ${wrong}`);
+    return [draftOf(word.means, calls.identified(type, payloadOf(type, word, message)), message)];
+  }
+
+  function replied(message: Facts): readonly Draft[] {
+    const { reply, stop_reason } = message;
+    if (typeof reply !== "string") throw malformed("a message needs a string `type`, or a string `reply`");
+    const isCancelled = stop_reason === "cancelled";
+    const rest = unmapped(message, ["reply", ...(isCancelled ? ["stop_reason"] : [])]);
+    const end = isCancelled ? { state: "aborted", reason: "cancelled" } : { state: "done", reason: null };
+    return [
+      { type: "message.settled", payload: { text: reply, ...rest } },
+      draftOf("run.lifecycle", end, message),
+    ];
+  }
+
+  /** The draft, in its node. What follows from the messages before is not written down again. */
+  function draftOf(type: EventType, payload: Facts, message: Facts): Draft {
+    const scope: { [id: string]: string } = {};
+    // Names that are no ids here.
+    const odd: { [name: string]: unknown } = {};
+    const put = (name: string, value: unknown): void => {
+      if (isId(value)) scope[name] = value;
+      else if (value != null) odd[name] = value;
+    };
+    if (message.session_id != null && message.session_id !== session) put("session_id", message.session_id);
+    if (typeof message.session_id === "string") session = message.session_id;
+    const node_id = hasNodeId(message.type) ? message.node_id : undefined;
+    if (node_id != null && node_id !== impliedNode(type, payload)) put("node_id", node_id);
+    move(type, payload, node_id);
+    return {
+      type,
+      payload: { ...payload, ...(Object.keys(odd).length === 0 ? {} : { envelope: odd }) } as never,
+      ...(Object.keys(scope).length === 0 ? {} : { scope: scope as Scope }),
+    };
+  }
+
+  function impliedNode(type: EventType, { id, node }: Facts): string | undefined {
+    if (type === "node.enter") return entered(spans, "", String(id)).open.at(-1)?.id;
+    if (type === "node.exit") return leaving(spans, "", String(id))?.id ?? spanFor(spans, "")?.id;
+    return spanFor(spans, "", typeof node === "string" ? node : undefined)?.id;
+  }
+
+  function move(type: EventType, { id }: Facts, node_id: unknown): void {
+    if (type === "node.enter")
+      spans = entered(spans, "", String(id), typeof node_id === "string" ? node_id : undefined);
+    else if (type === "node.exit") spans = left(spans, leaving(spans, "", String(id)));
+  }
+
+  /** The members of a word under our names. */
+  function payloadOf(type: string, word: Word, message: Facts): Facts {
+    const payload: { [member: string]: unknown } = {};
+    for (const [theirs, [ours, kind]] of Object.entries(word.members)) {
+      const value = Object.hasOwn(message, theirs) ? message[theirs] : undefined;
+      if (value !== undefined && (value !== null || kind === "any")) payload[ours] = value;
+    }
+    const rest = unmapped(message, Object.keys(word.members));
+    return { ...settle(type, payload, message), ...rest };
+  }
+
+  /** What is said in other terms here. */
+  function settle(type: string, payload: Facts, message: Facts): Facts {
+    switch (type) {
+      case "message_chunk":
+      case "thought_chunk": {
+        // The node that speaks is known where it is the open one.
+        const { node, ...bare } = payload;
+        return spanFor(spans, "")?.name === node ? bare : payload;
+      }
+      case "usage": {
+        const { total_tokens, ...bare } = payload;
+        return total_tokens === Number(bare.input_tokens) + Number(bare.output_tokens) ? bare : payload;
+      }
+      case "tool_call":
+      case "tool_approval":
+        return { ...payload, input: unwrapped(payload.input) };
+      case "tool_end": {
+        const { output, ...bare } = payload;
+        if (message.is_error === false) return { ...bare, ok: true, output, error: null };
+        return { ...bare, ok: false, error: { code: "KAI-RUN-TOOL-0002", message: output } };
+      }
+      case "tool_approval_response": {
+        const said = typeof message.decision === "string" ? message.decision : "once";
+        return { ...payload, decision: message.approved === true ? said : "deny", outcome: "answered" };
+      }
+      case "run_error":
+        return { ...payload, state: "error" };
+      default:
+        return payload;
+    }
+  }
+
+  return { decode };
+}
+
+/** Calls that come without an id get one, told apart by their tool and their order. */
+function callNames(): { identified(type: string, payload: Facts): Facts } {
+  const open: { readonly id: string; readonly tool: string | undefined; readonly type: string }[] = [];
+  let count = 0;
+
+  return {
+    identified(type, payload) {
+      if (!type.startsWith("tool_") || type === "tool_approval_response") return payload;
+      const { call_id } = payload;
+      const tool = typeof payload.tool === "string" ? payload.tool : undefined;
+      const isEnd = type === "tool_end";
+      if (isId(call_id)) return type === "tool_approval" ? { ...payload, approval_id: call_id } : payload;
+      // Chunks go to the call that was opened last, everything else to the oldest of its tool.
+      const isChunk = type === "tool_call_chunk";
+      const fits = (one: (typeof open)[number]): boolean => tool === undefined || one.tool === tool;
+      const found = isChunk
+        ? open.findLast((one) => one.type === "tool_call_chunk" && fits(one))
+        : open.find((one) => fits(one) && !(type === "tool_call" && one.type !== "tool_call_chunk"));
+      count += found === undefined ? 1 : 0;
+      const id = found?.id ?? `loom:${count}`;
+      if (found !== undefined) open.splice(open.indexOf(found), 1);
+      if (!isEnd) open.push({ id, tool: tool ?? found?.tool, type });
+      // What stood there instead, or that nothing did.
+      const rest = { ...(isObject(payload.rest) ? payload.rest : {}), call_id: call_id ?? null };
+      const named = { ...payload, call_id: id, rest };
+      return type === "tool_approval" ? { ...named, approval_id: id } : named;
+    },
+  };
+}
+
+/** Arguments that were no object are in there as text. */
+function unwrapped(input: unknown): unknown {
+  if (!isObject(input) || Object.keys(input).join() !== "_raw" || typeof input._raw !== "string")
+    return input;
+  try {
+    const value: unknown = JSON.parse(input._raw);
+    return isObject(value) || JSON.stringify(value) !== input._raw ? input : value;
+  } catch {
+    return input;
+  }
+}
+
+function unmapped(message: Facts, mapped: readonly string[]): { readonly rest?: Facts } {
+  const known = new Set<string>([...envelope, ...mapped]);
+  const rest = Object.entries(message).filter(([name, value]) => !known.has(name) && value !== null);
+  return rest.length === 0 ? {} : { rest: Object.fromEntries(rest) };
+}
+
+function withoutEnvelope({
+  session_id: _,
+  node_id: __,
+  event_id: ___,
+  type: ____,
+  ...payload
+}: Facts): Facts {
+  return payload;
+}
+
+function foreignType(type: string): EventType {
+  if (/^[A-Za-z0-9_-]{1,64}$/.test(type)) return `${foreign}${type}` as EventType;
+  throw new RunwireError("KAI-STREAM-PROTO-0002", JSON.stringify(type.slice(0, 80)));
+}
+
+export function parsed(data: string): Facts {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch (cause) {
+    throw new RunwireError("KAI-STREAM-PROTO-0001", "not JSON", { cause });
+  }
+  if (!isObject(value)) throw malformed("a message must be a JSON object");
+  return value;
+}
+
+export function malformed(what: string): RunwireError {
+  return new RunwireError("KAI-STREAM-PROTO-0001", what);
+}

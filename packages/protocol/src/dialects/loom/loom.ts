@@ -1,0 +1,59 @@
+// Loom's streaming output: nodes, chunks, tools, trees and graphs of thought, and the reply that ends a run. It counts
+// its messages in `event_id`, from 1. The export form says the same with one member an object.
+
+import type { Dialect } from "../../dialect.js";
+import type { EventType } from "../../events.js";
+import { loomDecoder, parsed } from "./decode.js";
+import { firstState, type LoomMessage, type LoomState, speak } from "./encode.js";
+import { fromExport, toExport } from "./export.js";
+import { words } from "./words.js";
+
+const carries: ReadonlySet<EventType> = new Set<EventType>([
+  ...Object.values(words).map(({ means }) => means),
+  "turn.submitted",
+  "message.settled",
+  "tool.output",
+  "clarify.requested",
+  "clarify.resolved",
+  "plan.proposal",
+]);
+
+function dialect(
+  name: string,
+  write: (message: LoomMessage) => object,
+  read: (message: object) => object,
+): Dialect<LoomState> {
+  return {
+    name,
+    carries,
+    cursor: { last: ({ said }) => said },
+    backpressure: "lossless",
+    first: firstState,
+    step(state, e) {
+      const [after, messages] = speak(state, e);
+      return [
+        after,
+        messages.map((message) => ({
+          id: String(message.envelope.event_id),
+          data: JSON.stringify(write(message)),
+        })),
+      ];
+    },
+    open: () => [],
+    close: (_state, close, { last }) => (close === "finished" && last !== undefined ? [last] : []),
+    decoder() {
+      const decoder = loomDecoder();
+      // A stream without its reply is a run that was cut off; nothing is made up for it.
+      return { decode: ({ data }) => decoder.decode({ ...read(parsed(data)) }), end: () => [] };
+    },
+  };
+}
+
+export const loom = dialect(
+  "loom",
+  // A namespace is part of the export form alone.
+  ({ envelope, message: { namespace: _, ...message } }) => ({ ...envelope, ...message }),
+  (message) => message,
+);
+
+export const loomExport = dialect("loom-export", toExport, (message) => fromExport({ ...message }));

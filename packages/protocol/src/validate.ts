@@ -1,0 +1,45 @@
+// What is wrong with a stream, message by message, with the rule that says so.
+
+import type { Dialect } from "./dialect.js";
+import { loomValidator } from "./dialects/loom/validate.js";
+import { runtimeValidator } from "./dialects/runtime/validate.js";
+import { RunwireError } from "./errors.js";
+
+export interface Violation {
+  readonly rule: string;
+  readonly what: string;
+}
+
+export interface Validator {
+  check(text: string): readonly Violation[];
+  /** What is wrong with a stream that ends here. */
+  end(): readonly Violation[];
+}
+
+/** A dialect without rules of its own is right where its decoder takes it and its numbers go up. */
+export function validatorOf(dialect: Dialect): Validator {
+  if (dialect.name === "loom") return loomValidator();
+  if (dialect.name === "runtime") return runtimeValidator();
+  const decoder = dialect.decoder();
+  const { cursor } = dialect;
+  let last = 0;
+  return {
+    check(data) {
+      try {
+        const violations: Violation[] = [];
+        for (const draft of decoder.decode({ data })) {
+          const number = typeof cursor === "string" ? draft[cursor] : undefined;
+          if (number === undefined) continue;
+          if (number <= last)
+            violations.push({ rule: "RW-CURSOR-1", what: `\`${cursor}\` ${number} comes after ${last}` });
+          last = Math.max(last, number);
+        }
+        return violations;
+      } catch (error) {
+        if (!(error instanceof RunwireError)) throw error;
+        return [{ rule: error.code, what: error.message }];
+      }
+    },
+    end: () => [],
+  };
+}
