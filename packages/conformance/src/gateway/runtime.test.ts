@@ -71,6 +71,21 @@ describe("a reader of dialect runtime", () => {
     ).toEqual(plain);
   });
 
+  it("has several runs on one connection, each from its own number [RW-RUNTIME-1]", async () => {
+    const other = await record(server.url, [text("hi"), lifecycle("done")]);
+    const path = `/v1/agent/stream?dialect=runtime&runs=${run_id}:7,${other}`;
+    const both = said(await readAll("ndjson", server.url, path));
+    for (const [run, after] of [
+      [run_id, 7],
+      [other, 0],
+    ] as const) {
+      const alone = said(
+        await readAll("ndjson", server.url, streamPath({ run_id: run, dialect: "runtime", after })),
+      );
+      expect(both.filter(({ streamId }) => streamId === run)).toEqual(alone);
+    }
+  });
+
   it("hears of a run as it goes on, in one turn of one session [RW-RUNTIME-6]", async () => {
     const live = await createRun(server.url, { session_id: "sess_mine" });
     const reading = await openReading("sse", server.url, streamPath({ run_id: live, dialect: "runtime" }));

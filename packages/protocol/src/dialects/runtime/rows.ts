@@ -117,7 +117,7 @@ export const rows: readonly Row[] = [
     again: true,
     ids: call,
     names: { tool: "toolName" },
-    marks: { status: "pending" },
+    marks: { repeated: "started", status: "pending" },
   },
   { type: "tool.start", as: "tool.started", ids: call, names: callNames, adds: inputRef },
   { type: "tool.start", as: "tool.args", again: true, ids: call, names: callNames, adds: inputRef },
@@ -147,7 +147,7 @@ export const rows: readonly Row[] = [
     ids: call,
     names: endNames,
     takes: { output_ref: isBlobRef },
-    marks: { status: "ended" },
+    marks: { repeated: "ended" },
     adds: outputPreview,
   },
 
