@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
+import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addForks } from "./forks.js";
 import { addOrders } from "./orders.js";
@@ -19,6 +20,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addRuns(program);
   program.commandsGroup("Answer:");
   addAnswers(program);
+  addApprovals(program);
   addOrders(program);
   program.commandsGroup("Try again:");
   addForks(program);

@@ -17,6 +17,21 @@ export interface NewRun {
   readonly lease_ms?: number;
 }
 
+export interface StandingApprovals {
+  readonly approvals: readonly StandingApproval[];
+}
+
+/** A tool that somebody has approved for more than one call, and the answer that said so. */
+export interface StandingApproval extends Facts {
+  readonly tool: string;
+  readonly decision: "session" | "always";
+  /** Null for `always`. */
+  readonly session_id: string | null;
+  readonly run_id: string;
+  readonly approval_id: string;
+  readonly answered_at: string;
+}
+
 export interface CreatedRun extends Facts {
   readonly run_id: string;
   readonly session_id: string;

@@ -22,6 +22,7 @@ import type {
   SessionPage,
   SnapshotAnswer,
   SpawnedChild,
+  StandingApprovals,
   StepsAnswer,
   Ticket,
   TicketFor,
@@ -82,6 +83,12 @@ export function gateway(endpoint: Endpoint) {
     approvePlan: (run_id: string, answer: PlanAnswer = {}) => order(run_id, "approve_plan", answer),
     answerApproval: (run_id: string, approval_id: string, answer: ApprovalAnswer) =>
       order<Facts>(run_id, `approvals/${encodeURIComponent(approval_id)}`, answer),
+    /** Tools that are approved for more than one call: for all runs, and for those of the session if one is named. */
+    approvals: (session_id?: string) =>
+      get<StandingApprovals>(`/v1/agent/approvals${queryOf({ session_id })}`),
+    /** From the tool's next call on it is asked about again. */
+    takeBackApproval: (tool: string, session_id?: string) =>
+      request<void>({ method: "DELETE", path: `/v1/agent/approvals${queryOf({ tool, session_id })}` }),
     answerClarification: (run_id: string, clarify_id: string, answer: unknown) =>
       order<Facts>(run_id, `clarifications/${encodeURIComponent(clarify_id)}`, { answer }),
 

@@ -1,25 +1,43 @@
 // The built-in agent: it writes the runs that are its own, each in a loop of its own, and takes up again what a
 // restart has left unfinished.
 
-import { idSource } from "@runwire/protocol";
+import { idSource, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { workspaces } from "./checkpoints/workspaces.js";
+import { givenTo } from "./given.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { recentStepCosts } from "./step-costs.js";
 import type { Tool } from "./tool.js";
+import type { McpServer } from "./tools/mcp.js";
+import { gathered, mcpSource } from "./tools/source.js";
+import { isNamedBy } from "./tools/toolbox.js";
+
+/** Of a refusal. */
+const toldCharsMax = 100;
+const toldToolsMax = 50;
 
 export interface EngineOptions {
   /** The model of a run, by the name that was asked for. */
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
+  /** MCP servers, whose tools are had while they can be reached. */
+  readonly mcp?: readonly McpServer[];
   /** Whether runs show a plan first, where nobody says otherwise. */
   readonly planningGate: Agent["planningGate"];
 }
 
-export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAgent {
+export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
+    const sources = mcp.map((server) =>
+      mcpSource(server, host.clock, (name, error) => {
+        const why = error instanceof Error ? error.message : String(error);
+        host.report("warn", "mcp server not reached", { server: name, error: why });
+      }),
+    );
+    // Begun now, so that the first run need not wait for them.
+    void gathered(sources);
     const ids = idSource(Math.random);
     let isStopping = false;
     const places = workspaces(host);
@@ -47,7 +65,9 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
           { stop, working: work(run, head.run, stop.signal) },
         );
       } catch (error) {
-        if (!stop.signal.aborted) await giveUp(run, error);
+        // Somebody ended it between two of its words.
+        const isOver = error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001";
+        if (!stop.signal.aborted && !isOver) await giveUp(run, error);
       } finally {
         // Its log is followed for as long as nobody says otherwise.
         stop.abort();
@@ -67,11 +87,13 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
     }
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
+      const { tools } = await everyTool();
       const parts: LoopParts = {
         host,
         run,
         modelOf,
         tools,
+        given: await givenTo(host, run, signal),
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
         settle: (named) => places.settle(record, named),
@@ -97,6 +119,11 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
       forgetting.add(again);
     }
 
+    async function everyTool() {
+      const { tools, missing } = await gathered(sources);
+      return { tools: [...own, ...tools], missing };
+    }
+
     /** A run that cannot go on ends, and says why. */
     async function giveUp(run: RunKey, error: unknown): Promise<void> {
       const reason = error instanceof Error ? error.message : String(error);
@@ -113,11 +140,36 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
+      async check({ model, tools: wanted = [] }) {
+        modelOf(model);
+        if (wanted.length === 0) return;
+        const { tools, missing } = await everyTool();
+        // A server that is away may have what its name promises.
+        const isKnown = (pattern: string): boolean =>
+          tools.some(({ name }) => isNamedBy(pattern, name)) ||
+          missing.some((source) => pattern.startsWith(`${source}.`));
+        const unknown = wanted.find((pattern) => !isKnown(pattern));
+        if (unknown === undefined) return;
+        const there = tools.map(({ name }) => name).sort();
+        throw new RunwireError(
+          "KAI-RUN-TOOL-0003",
+          `${JSON.stringify(unknown.slice(0, toldCharsMax))}; there is ${there.slice(0, toldToolsMax).join(", ")}`,
+        );
+      },
+      async checkInput(name, input) {
+        const tool = (await everyTool()).tools.find((known) => known.name === name);
+        try {
+          tool?.check?.(input);
+        } catch (error) {
+          throw new RunwireError("KAI-REQUEST-BODY-0002", `\`input\`: ${(error as Error).message}`);
+        }
+      },
       async close() {
         isStopping = true;
         for (const workers of inside.values()) for (const { stop } of workers) stop.abort();
         await Promise.allSettled(running.values());
         await Promise.allSettled(forgetting);
+        await Promise.allSettled(sources.map((source) => source.close()));
       },
     };
   };

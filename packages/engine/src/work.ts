@@ -22,8 +22,6 @@ export interface Work {
   readonly steers: readonly { readonly steer_id: string; readonly text: string }[];
   /** What a redirection asks for, until it is taken up. */
   readonly redirection: string | null;
-  /** Tools that somebody has approved for as long as this run, or longer. */
-  readonly allowed: readonly string[];
   readonly plan: Plan | null;
   /** Whether the model was asked for a plan, and gave it. */
   readonly planned: boolean;
@@ -74,7 +72,6 @@ export const firstWork: Work = {
   calls: [],
   steers: [],
   redirection: null,
-  allowed: [],
   plan: null,
   planned: false,
   steps: 0,
@@ -153,7 +150,7 @@ export function advance(work: Work, event: Event): Work {
       return withCall(moved, call_id ?? "", { approval: { id: approval_id, resolved: null } });
     }
     case "approval.resolved":
-      return allowing(withAnswer(moved, "approval", e.payload.approval_id, e.payload), e.payload);
+      return withAnswer(moved, "approval", e.payload.approval_id, e.payload);
     case "clarify.requested": {
       const { clarify_id, call_id } = e.payload;
       return withCall(moved, String(call_id), { question: { id: clarify_id, resolved: null } });
@@ -279,13 +276,6 @@ function delivered(work: Work, steer_id: unknown, text: string): Work {
   const steers = work.steers.filter((steer) => steer.steer_id !== steer_id);
   const told: ChatMessage = { role: "user", content: text, isDirection: true };
   return { ...work, steers, finished: false, messages: [...work.messages, told] };
-}
-
-/** `once` is for one call; the others are for the tool. */
-function allowing(work: Work, { approval_id, decision }: Facts): Work {
-  if (decision !== "session" && decision !== "always") return work;
-  const tool = work.calls.find(({ approval }) => approval?.id === approval_id)?.tool;
-  return tool === undefined ? work : { ...work, allowed: [...work.allowed, tool] };
 }
 
 function withCall(work: Work, call_id: string, more: Partial<CallWork>): Work {

@@ -198,6 +198,27 @@ export const errorTable = {
     title: "tool call interrupted",
     help: "The run ended, or its server stopped, while the tool was running. Carried by `tool.end`; what the tool did outside is unknown.",
   },
+  "KAI-RUN-TOOL-0002": {
+    status: 200,
+    grpc: "OK",
+    retry: false,
+    title: "tool call failed",
+    help: "Carried by `tool.end`, whose `kind` and `message` say why; the model is told, and goes on.",
+  },
+  "KAI-RUN-TOOL-0003": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "no such tool",
+    help: "`tools` takes names of tools, or beginnings of names as `file.*`. The message names the one that means nothing here, and what there is.",
+  },
+  "KAI-RUN-APPROVAL-0001": {
+    status: 404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "nothing to take back",
+    help: "No approval of this tool stands. `GET /v1/agent/approvals` lists those that do; name the session for one that was given for it.",
+  },
   "KAI-BLOB-MISSING-0001": {
     status: 404,
     grpc: "NOT_FOUND",

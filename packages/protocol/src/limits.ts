@@ -31,6 +31,8 @@ export const limits = {
   childDepthMax: 8,
   /** Live children of one run. */
   liveChildrenMax: 1000,
+  /** What people have said to a run and it has not taken up. */
+  steersWaitingMax: 100,
   leaseMsDefault: 30_000,
   leaseMsMin: 1000,
   leaseMsMax: 24 * 60 * 60 * 1000,

@@ -1,7 +1,9 @@
 // The built-in agent's place in the server. It writes through the same writer as any producer and learns of people's
 // wishes from the log, as any producer does; the gateway only hands it the runs that are its own to write.
 
-import type { StoredEvent, View } from "@runwire/protocol";
+import { buffer } from "node:stream/consumers";
+import type { Facts, StoredEvent, View } from "@runwire/protocol";
+import type { CountedBlobs } from "./blobs/counted.js";
 import type { Bus } from "./bus.js";
 import type { Clock } from "./clock.js";
 import type { Ingest } from "./ingest.js";
@@ -20,6 +22,10 @@ export interface Agent {
   forget(roots: readonly RunKey[]): Promise<void>;
   /** To be called every now and then; lets go what it need not keep. */
   sweep(): Promise<void>;
+  /** Refuses, with a RunwireError, a run that it could not write: no such model, no such tools. */
+  check(asked: { readonly model: string | null; readonly tools?: readonly string[] }): Promise<void>;
+  /** Refuses arguments that this tool of its would not take. */
+  checkInput(tool: string, input: Facts): Promise<void>;
   /** Stops writing. What is not finished goes on after the next start. */
   close(): Promise<void>;
 }
@@ -63,11 +69,25 @@ export interface AgentHost {
   readonly endedMs: Store["endedMs"];
   /** Everything after a position, and then whatever follows, until the signal aborts. */
   follow(run: RunKey, view: View, after: number, signal: AbortSignal): AsyncIterable<readonly StoredEvent[]>;
+  /** What was spilled from an event of this tenant. */
+  blob(tenant: string, ref: string): Promise<Buffer | undefined>;
+  /** Tools that people have approved for more than one call. */
+  readonly allowances: Store["allowances"];
   /** A folder of the server's own, for workspaces and checkpoints. */
   readonly dataFolder: string;
   readonly durability: Durability;
   readonly checkpointLimits: CheckpointLimits;
   readonly report: Report;
+}
+
+/** An event's members are bounded, and so is what was spilled of them. */
+export async function wholeBlob(
+  blobs: CountedBlobs,
+  tenant: string,
+  ref: string,
+): Promise<Buffer | undefined> {
+  const opened = await blobs.open(tenant, ref);
+  return opened === undefined ? undefined : buffer(opened.body);
 }
 
 const readBytesMax = 256 * 1024;

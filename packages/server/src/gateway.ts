@@ -1,7 +1,7 @@
 // The one place where the server's rooms are put together.
 
 import { join } from "node:path";
-import { follower, type MakeAgent } from "./agent.js";
+import { follower, type MakeAgent, wholeBlob } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
@@ -26,6 +26,7 @@ import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
+import { approvalRoutes } from "./routes/approvals.js";
 import { blobRoutes } from "./routes/blobs.js";
 import { checkpointRoutes } from "./routes/checkpoints.js";
 import { controlRoutes } from "./routes/control.js";
@@ -105,6 +106,8 @@ export async function startGateway(
     runs: store.listRuns,
     endedMs: store.endedMs,
     follow: follower(store, bus),
+    blob: (tenant, ref) => wholeBlob(blobs, tenant, ref),
+    allowances: store.allowances,
     dataFolder,
     durability,
     checkpointLimits: checkpointLimitsOf(settings),
@@ -137,6 +140,7 @@ export async function startGateway(
     ...sessionRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
+    ...approvalRoutes(rooms),
     ...blobRoutes(rooms),
     ...retentionRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),

@@ -12,6 +12,7 @@ export { type Gateway, startGateway } from "./gateway.js";
 export { type Ingest, type IngestOptions, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
+export type { Allowance } from "./log/record.js";
 export { type Redact, redactor } from "./redact.js";
 export { logLevels } from "./report.js";
 export { retention } from "./retention.js";

@@ -4,7 +4,7 @@
 import type { InboxItem, RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
-import type { BlobRef } from "./log/record.js";
+import type { Allowance, BlobRef } from "./log/record.js";
 
 /** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
@@ -60,6 +60,11 @@ export interface Store {
   tenantSettings(tenant: string): Promise<TenantSettings | undefined>;
   /** Null takes back what was set. */
   setTenantSettings(tenant: string, settings: TenantSettings | null): Promise<void>;
+
+  /** Tools that are approved for every run of the tenant, and for those of the session where one is named; oldest first. */
+  allowances(tenant: string, session_id: string | null): Promise<readonly Allowance[]>;
+  /** Takes back; whether there was anything to take back. */
+  disallow(tenant: string, tool: string, session_id: string | null): Promise<boolean>;
 
   /** A blob that a run of this tenant refers to; undefined where none does. */
   blob(tenant: string, ref: string): Promise<BlobRef | undefined>;

@@ -52,7 +52,7 @@ async function ready(): Promise<{ readonly [param: string]: string }> {
   await append(
     url,
     other,
-    say("approval.requested", { approval_id: "appr_1" }),
+    say("approval.requested", { approval_id: "appr_1", tool: "shell" }),
     say("clarify.requested", { clarify_id: "clar_1", question: "?" }),
     say("tool.start", { call_id: "call_1", tool: "t" }),
     say("tool.end", { call_id: "call_1", ok: true, output }),
@@ -111,12 +111,14 @@ const samples: { readonly [operationId: string]: Sample } = {
   post_agent_runs_id_abort: { ...onRun, body: {} },
   post_agent_runs_id_approvals_request: {
     at: ({ other = "" }) => ({ id: other, request: "appr_1" }),
-    body: { decision: "once" },
+    body: { decision: "always" },
   },
   post_agent_runs_id_clarifications_request: {
     at: ({ other = "" }) => ({ id: other, request: "clar_1" }),
     body: { answer: "yes" },
   },
+  get_agent_approvals: { query: () => "session_id=sess_1" },
+  delete_agent_approvals: { query: () => "tool=shell" },
   get_blobs_ref: { at: ({ ref = "" }) => ({ ref }) },
   get_retention: {},
   put_retention: { body: { done_days: 90, aborted_days: 30, error_days: null, full_days: 7 } },

@@ -22,6 +22,9 @@ export interface Said {
 /** So that it fits into an event however it is escaped; a run must be able to end. The log has all of it. */
 const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
 
+/** Why a run is paused that nobody paused for itself. */
+export const parentPaused = "parent paused";
+
 /** Thrown where more text was committed after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
 
@@ -50,6 +53,7 @@ export function move(
   }
   if (isFinal(to)) closeOpenThings(commit, run_id);
   if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, of.said);
+  if (isFinal(to)) handBack(commit, run_id);
   commit.write(run_id, {
     type: "run.lifecycle",
     payload,
@@ -86,6 +90,12 @@ function closeOpenThings(commit: Commit, run_id: string): void {
     if (status === "pending") closeRequest(commit, run_id, id, "closed");
   }
   for (const child of headIn(commit, run_id).children) end(commit, child, "aborted", "parent ended");
+}
+
+/** What was said to the run too late goes back to whoever said it. */
+function handBack(commit: Commit, run_id: string): void {
+  for (const steer of headIn(commit, run_id).steers)
+    commit.write(run_id, { type: "steer.leftover", payload: { ...steer } });
 }
 
 /** Nobody answered: an approval fails closed, a question stays open to the agent's own judgement. */

@@ -299,7 +299,7 @@ async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
 }
 
 async function spawnChild(
-  { ingest }: Rooms,
+  { ingest, store, agent }: Rooms,
   { req, body, run: key }: Call<unknown, z.output<typeof newChild>>,
 ): Promise<Reply> {
   const { prompt, child_id, tools_allowed } = body;
@@ -309,6 +309,9 @@ async function spawnChild(
     ...(tools_allowed == null ? {} : { tools_allowed }),
   };
   const spawned = await ingest.spawn(key, child, idempotencyOf(req, key.run_id, body));
+  const child_key = { tenant: key.tenant, run_id: spawned.child_id };
+  // Whoever writes the parent writes the child.
+  if ((await store.head(child_key))?.run.external === false) agent?.take(child_key);
   const stream_url = `/v1/agent/runs/${spawned.child_id}/stream`;
   return {
     status: 201,

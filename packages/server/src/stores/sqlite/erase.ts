@@ -56,7 +56,10 @@ export function eraser(parts: EraserParts): Eraser {
       const rows = roots.flatMap(({ tenant, run_id }) => hot.rowsOf(tenant, run_id));
       await writer.write([
         ["dropHot", JSON.stringify(rows)],
-        ...roots.map(({ tenant, run_id }): Write => ["dropBlobRefs", tenant, run_id]),
+        ...roots.flatMap(({ tenant, run_id }): Write[] => [
+          ["dropBlobRefs", tenant, run_id],
+          ["disallowBy", tenant, run_id],
+        ]),
         ...gone.flatMap((run) => erasing(run, erasedAt)),
       ]);
       // What was erased must not wait in the write-ahead log either.

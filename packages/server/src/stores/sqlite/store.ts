@@ -12,6 +12,7 @@ import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
+import { keptAllowances } from "./allowances.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
 import { endedTrees } from "./ended.js";
@@ -234,6 +235,8 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       commits.also([
         settings === null ? ["dropTenant", tenant] : ["setTenant", tenant, JSON.stringify(settings)],
       ]),
+
+    ...keptAllowances(reader, commits.also),
 
     blob: async (tenant, ref) => runs.blob(tenant, ref),
 
