@@ -2,6 +2,7 @@
 
 import type { Dialect } from "./dialect.js";
 import { loomValidator } from "./dialects/loom/validate.js";
+import { runtimeValidator } from "./dialects/runtime/validate.js";
 import { RunwireError } from "./errors.js";
 
 export interface Violation {
@@ -18,6 +19,7 @@ export interface Validator {
 /** A dialect without rules of its own is right where its decoder takes it and its numbers go up. */
 export function validatorOf(dialect: Dialect): Validator {
   if (dialect.name === "loom") return loomValidator();
+  if (dialect.name === "runtime") return runtimeValidator();
   const decoder = dialect.decoder();
   const { cursor } = dialect;
   let last = 0;

@@ -82,7 +82,7 @@ describe("every route", () => {
     each(
       routes.filter(({ scope, method }) => scope === "anyone" && method === "GET"),
       async (route) => {
-        const question = questionFor(route);
+        const question = questionFor(route, { name: "runtime-event" });
         const stranger = await ask(server.url, question);
         expect([route.name, stranger.status]).toEqual([route.name, 200]);
         for (const headers of [bob.headers, bearer("x"), { Authorization: "Basic eDp5" }]) {

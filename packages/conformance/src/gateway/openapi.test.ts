@@ -135,6 +135,7 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_dialects: {},
   get_openapi_json: {},
   get_docs: {},
+  get_schemas_name: { at: () => ({ name: "runtime-event" }) },
 };
 
 /** An open server has nothing to sign in with, and only an agent keeps checkpoints: so they say. */
