@@ -33,6 +33,7 @@ import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
 import { forkRoutes } from "./routes/fork.js";
 import { inboxRoutes } from "./routes/inbox.js";
+import { loomRoutes } from "./routes/loom.js";
 import { operationRoutes } from "./routes/operations.js";
 import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
@@ -142,6 +143,7 @@ export async function startGateway(
     ...controlRoutes(rooms),
     ...approvalRoutes(rooms),
     ...blobRoutes(rooms),
+    ...loomRoutes(rooms),
     ...retentionRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),
     ...operationRoutes(rooms, settings, () => door.connections),

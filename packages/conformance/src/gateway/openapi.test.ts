@@ -120,6 +120,7 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_approvals: { query: () => "session_id=sess_1" },
   delete_agent_approvals: { query: () => "tool=shell" },
   get_blobs_ref: { at: ({ ref = "" }) => ({ ref }) },
+  get_loom: {},
   get_retention: {},
   put_retention: { body: { done_days: 90, aborted_days: 30, error_days: null, full_days: 7 } },
   delete_retention: {},

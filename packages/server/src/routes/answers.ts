@@ -4,12 +4,13 @@
 import { type Draft, type Facts, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import { wrongBody } from "../http/check.js";
-import type { Call, Reply } from "../http/route.js";
+import type { Reply } from "../http/route.js";
 import { facts, reason } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { answerOf, type Head, type Request } from "../log/head.js";
 import { headIn } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
+import type { RunKey } from "../store.js";
 
 export const approvalAnswer = z.strictObject({
   decision: z
@@ -20,23 +21,31 @@ export const approvalAnswer = z.strictObject({
 });
 export const clarifyAnswer = z.strictObject({ answer: z.unknown() });
 
-type Said<B extends z.ZodType> = Call<unknown, z.output<B>>;
+/** What is asked, by its run and id. */
+export interface Asking {
+  readonly run: RunKey;
+  readonly id: string;
+}
 
-export async function answerApproval(rooms: Rooms, call: Said<typeof approvalAnswer>): Promise<Reply> {
-  const { decision, input } = call.body;
+export async function answerApproval(
+  rooms: Rooms,
+  asked: Asking,
+  body: z.output<typeof approvalAnswer>,
+): Promise<Reply> {
+  const { decision, input } = body;
   const resolved = (approval_id: string, more: Facts): Draft => ({
     type: "approval.resolved",
     payload: { approval_id, decision, ...more },
   });
-  if (input != null && decision !== "deny") await checkInput(rooms, call, input);
+  if (input != null && decision !== "deny") await checkInput(rooms, asked, input);
   const given: Facts = {
     outcome: "answered",
-    reason: call.body.reason ?? null,
+    reason: body.reason ?? null,
     ...(input == null ? {} : { input }),
   };
   return answer(
     rooms,
-    call,
+    asked,
     "approval",
     (id) => resolved(id, given),
     (commit, asking, approval_id, request) => {
@@ -52,10 +61,13 @@ export async function answerApproval(rooms: Rooms, call: Said<typeof approvalAns
   );
 }
 
-export async function answerClarification(rooms: Rooms, call: Said<typeof clarifyAnswer>): Promise<Reply> {
-  const given = call.body.answer;
+export async function answerClarification(
+  rooms: Rooms,
+  asked: Asking,
+  { answer: given }: z.output<typeof clarifyAnswer>,
+): Promise<Reply> {
   if (given == null) throw wrongBody("`answer` is needed");
-  return answer(rooms, call, "clarify", (clarify_id) => ({
+  return answer(rooms, asked, "clarify", (clarify_id) => ({
     type: "clarify.resolved",
     payload: { clarify_id, answer: given, outcome: "answered" },
   }));
@@ -64,14 +76,13 @@ export async function answerClarification(rooms: Rooms, call: Said<typeof clarif
 /** The same again is fine, another is a conflict, one that came too late is gone. */
 async function answer(
   rooms: Rooms,
-  call: Call,
+  { run, id }: Asking,
   kind: Request["kind"],
   draftOf: (id: string) => Draft,
   also: (commit: Commit, asking: Head, id: string, request: Request) => void = () => {},
 ): Promise<Reply> {
-  const { run_id } = call.run;
-  const id = call.param("request");
-  await rooms.ingest.change(call.run, (commit) => {
+  const { run_id } = run;
+  await rooms.ingest.change(run, (commit) => {
     const asking = headIn(commit, run_id);
     const request = requestIn(asking, kind, id);
     const late = request.expires_at !== null && Date.parse(request.expires_at) <= commit.nowMs;
@@ -96,10 +107,10 @@ function requestIn({ requests }: Head, kind: Request["kind"], id: string): Reque
 }
 
 /** Arguments that the agent's tool would not take are refused while somebody is there to mend them. */
-async function checkInput({ store, agent }: Rooms, call: Call, input: Facts): Promise<void> {
-  const head = await store.head(call.run);
+async function checkInput({ store, agent }: Rooms, { run, id }: Asking, input: Facts): Promise<void> {
+  const head = await store.head(run);
   if (head === undefined || head.run.external) return;
-  const tool = toolOf(requestIn(head, "approval", call.param("request")));
+  const tool = toolOf(requestIn(head, "approval", id));
   if (tool !== null) await agent?.checkInput(tool, input);
 }
 

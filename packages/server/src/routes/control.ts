@@ -10,7 +10,13 @@ import type { Commit } from "../log/commit.js";
 import { type Head, isEnded } from "../log/head.js";
 import { abort as end, forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
-import { answerApproval, answerClarification, approvalAnswer, clarifyAnswer } from "./answers.js";
+import {
+  type Asking,
+  answerApproval,
+  answerClarification,
+  approvalAnswer,
+  clarifyAnswer,
+} from "./answers.js";
 
 const onlyReason = z.strictObject({ reason: reasonShape });
 const planStep = members({
@@ -60,8 +66,12 @@ export function controlRoutes(rooms: Rooms): readonly Route[] {
     post("redirect", "control", "give a run another direction", newDirection, redirect),
     post("steer", "control", "say something to a running run", saying, steer),
     post("abort", "control", "end a run", onlyReason, abort),
-    post("approvals/:request", "approve", "answer an approval request", approvalAnswer, answerApproval),
-    post("clarifications/:request", "approve", "answer a question", clarifyAnswer, answerClarification),
+    post("approvals/:request", "approve", "answer an approval request", approvalAnswer, (_, call) =>
+      answerApproval(rooms, askedIn(call), call.body),
+    ),
+    post("clarifications/:request", "approve", "answer a question", clarifyAnswer, (_, call) =>
+      answerClarification(rooms, askedIn(call), call.body),
+    ),
   ];
 }
 
@@ -183,6 +193,10 @@ function below(commit: Commit, run_id: string, each: (head: Head) => void): void
 
 function ask(commit: Commit, run_id: string, payload: Facts & { action: string }): void {
   commit.write(run_id, { type: "control.requested", payload });
+}
+
+function askedIn({ run, param }: Call): Asking {
+  return { run, id: param("request") };
 }
 
 function live(commit: Commit, run_id: string): Head {
