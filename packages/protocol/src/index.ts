@@ -3,7 +3,7 @@ export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
 export { loom, loomExport } from "./dialects/loom/loom.js";
-export { words as loomWords } from "./dialects/loom/words.js";
+export { loomNames, words as loomWords } from "./dialects/loom/words.js";
 export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
 export {
   emptyRuntimeModel,
