@@ -12,7 +12,7 @@ const hear = (messages: readonly ChatMessage[], more: Partial<ModelRequest> = {}
   hearAll(demo.stream({ ...base, messages, ...more }, never));
 
 const user = (content: string): ChatMessage => ({ role: "user", content });
-const direction = (content: string): ChatMessage => ({ role: "user", content, isDirection: true });
+const direction = (content: string): ChatMessage => ({ role: "user", content, direction: "steer" });
 const assistant = (content: string): ChatMessage => ({ role: "assistant", content, calls: [] });
 const report = (text: string): ChatMessage => ({
   role: "tool",

@@ -100,7 +100,7 @@ interface Turn {
 
 /** The task is what was asked last. What was said to steer the run is none. */
 function turnOf({ messages, system }: ModelRequest): Turn {
-  const isTask = (message: ChatMessage): boolean => message.role === "user" && message.isDirection !== true;
+  const isTask = (message: ChatMessage): boolean => message.role === "user" && message.direction === undefined;
   const at = messages.findLastIndex(isTask);
   const asked = messages
     .filter(isTask)
