@@ -46,6 +46,8 @@ export const limits = {
   /** Items that an answer or a snapshot of the inbox holds; there may wait more. */
   inboxItemsMax: 1000,
   producersPerRunMax: 1000,
+  /** Logs of one input that are told apart at a time; the one that was silent longest is forgotten. */
+  logsReadMax: 1000,
   feedEntriesMax: 10_000,
   feedAgeMs: 7 * 24 * 60 * 60 * 1000,
 } as const;
