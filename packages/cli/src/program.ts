@@ -1,7 +1,9 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addAnswers } from "./approve.js";
+import { addConvert, addValidate } from "./convert.js";
 import { addOrders } from "./orders.js";
+import { addRecord } from "./record.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
 
@@ -16,6 +18,10 @@ export async function makeProgram(name?: string): Promise<Command> {
   addRun(program);
   addTail(program);
   addRuns(program);
+  addRecord(program);
+  program.commandsGroup("Dialects:");
+  addConvert(program);
+  addValidate(program);
   program.commandsGroup("Answer:");
   addAnswers(program);
   addOrders(program);

@@ -16,6 +16,8 @@ import { isFinal } from "./state.js";
 export interface LogReader {
   /** The events of one message, each of the log that its `run_id` names. Throws as a decoder does. */
   read(data: string): readonly Event[];
+  /** How many logs have begun. */
+  readonly runs: number;
 }
 
 export interface LogWriter {
@@ -38,6 +40,8 @@ export function logReader(dialect: Dialect): LogReader {
   const ids = idSource(() => 0);
   const places = recent<Place>();
   let current: string | undefined;
+  /** By the decoder's count, and by ours. */
+  let counted = 0;
   let runs = 0;
 
   /** The log that a draft belongs to; one that the wire does not name goes on, or is another where that has ended. */
@@ -65,6 +69,7 @@ export function logReader(dialect: Dialect): LogReader {
   function eventsOf(run_id: string, draft: Draft): readonly Event[] {
     const place = places.get(run_id);
     if (place !== undefined) return [numbered(run_id, place, draft)];
+    runs += 1;
     if (begins(draft)) return [numbered(run_id, firstPlace, draft)];
     const { ts } = draft;
     const running: Draft = { type: "run.lifecycle", payload: { state: "running", reason: null } };
@@ -73,11 +78,14 @@ export function logReader(dialect: Dialect): LogReader {
   }
 
   return {
+    get runs() {
+      return runs;
+    },
     read(data) {
       const drafts = decoder.decode({ data }).map((draft) => checked(dialect, draft));
       const count = decoder.runs?.() ?? 0;
-      const isNext = count > runs;
-      runs = count;
+      const isNext = count > counted;
+      counted = count;
       return drafts.flatMap((draft, i) => {
         current = logOf(draft, isNext && i === 0);
         return eventsOf(current, draft);
