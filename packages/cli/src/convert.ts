@@ -7,6 +7,7 @@ import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
 import { numberedLines, openInput } from "./wires/numbered-lines.js";
 import { openOutput } from "./wires/output.js";
 import { progress } from "./wires/progress.js";
+import { readLine } from "./wires/recorded.js";
 
 interface ConvertFlags {
   readonly from: string;
@@ -56,20 +57,6 @@ async function convertFile(file: string | undefined, flags: ConvertFlags): Promi
   const writer = logWriter(dialectOf(flags.to));
   let lineCount = 0;
 
-  /** What a line is in the other dialect; nothing where it is wrong. */
-  function converted(number: number, text: string): string {
-    try {
-      return reader
-        .read(text)
-        .flatMap((e) => writer.say(e))
-        .map(({ data }) => `${data}\n`)
-        .join("");
-    } catch (error) {
-      bad.tell(number, violationOf(error));
-      return "";
-    }
-  }
-
   const output = await openOutput(flags.output);
   for (const [signal, code] of [["SIGINT", 130] as const, ["SIGTERM", 143] as const]) {
     process.once(signal, () => void output.discard().finally(() => process.exit(code)));
@@ -78,8 +65,9 @@ async function convertFile(file: string | undefined, flags: ConvertFlags): Promi
     for await (const { lines, bytes, count } of numberedLines(openInput(file))) {
       let said = "";
       for (const line of lines) {
-        if ("error" in line) bad.tell(line.number, violationOf(line.error));
-        else said += converted(line.number, line.text);
+        for (const e of readLine(reader, line, bad)) {
+          for (const { data } of writer.say(e)) said += `${data}\n`;
+        }
       }
       lineCount = count;
       await output.write(said);

@@ -4,6 +4,7 @@ import { addAnswers } from "./approve.js";
 import { addConvert, addValidate } from "./convert.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
+import { addReplay } from "./replay.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
 
@@ -19,6 +20,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addTail(program);
   addRuns(program);
   addRecord(program);
+  addReplay(program);
   program.commandsGroup("Dialects:");
   addConvert(program);
   addValidate(program);
