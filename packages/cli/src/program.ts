@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addAnswers } from "./approve.js";
 import { addConvert, addValidate } from "./convert.js";
+import { addIngest } from "./ingest.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
 import { addReplay } from "./replay.js";
@@ -24,6 +25,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   program.commandsGroup("Dialects:");
   addConvert(program);
   addValidate(program);
+  addIngest(program);
   program.commandsGroup("Answer:");
   addAnswers(program);
   addOrders(program);
