@@ -5,7 +5,7 @@ import { type Command, Option } from "commander";
 import { badLines, counted, nameOf, violationOf } from "./wires/bad-lines.js";
 import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
 import { numberedLines, openInput } from "./wires/numbered-lines.js";
-import { openOutput } from "./wires/output.js";
+import { type Output, openOutput } from "./wires/output.js";
 import { progress } from "./wires/progress.js";
 import { readLine } from "./wires/recorded.js";
 
@@ -57,10 +57,15 @@ async function convertFile(file: string | undefined, flags: ConvertFlags): Promi
   const writer = logWriter(dialectOf(flags.to));
   let lineCount = 0;
 
-  const output = await openOutput(flags.output);
+  let output: Output | undefined;
+  // Before there is a file: an end at any moment leaves none behind.
   for (const [signal, code] of [["SIGINT", 130] as const, ["SIGTERM", 143] as const]) {
-    process.once(signal, () => void output.discard().finally(() => process.exit(code)));
+    process.once(signal, () => {
+      output?.discard();
+      process.exit(code);
+    });
   }
+  output = openOutput(flags.output);
   try {
     for await (const { lines, bytes, count } of numberedLines(openInput(file))) {
       let said = "";
@@ -73,9 +78,9 @@ async function convertFile(file: string | undefined, flags: ConvertFlags): Promi
       await output.write(said);
       shown.at(bytes);
     }
-    await output.finish();
+    output.finish();
   } catch (error) {
-    await output.discard();
+    output.discard();
     throw readable(error, file);
   } finally {
     shown.clear();

@@ -1,32 +1,41 @@
 // Where converted lines go: to stdout, or into a file that has its name only once it is whole.
 
 import { once } from "node:events";
-import { existsSync, statSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 
 export interface Output {
   /** Resolves when there is room for more. */
   write(text: string): Promise<void>;
   /** Gives a file its name. */
-  finish(): Promise<void>;
+  finish(): void;
   /** Leaves nothing behind. */
-  discard(): Promise<void>;
+  discard(): void;
 }
 
-export async function openOutput(path: string | undefined): Promise<Output> {
+export function openOutput(path: string | undefined): Output {
   if (path === undefined || path === "-") return stdoutOutput();
   // A device or a pipe keeps its name; there is nothing to put in its place.
-  if (existsSync(path) && !statSync(path).isFile()) return fileOutput(await open(path, "w"), async () => {});
+  if (existsSync(path) && !statSync(path).isFile()) {
+    const file = openSync(path, "w");
+    return fileOutput(file, () => closeSync(file));
+  }
   const part = `${path}.${process.pid}.part`;
-  const file = await open(part, "wx");
-  const output = fileOutput(file, () => rename(part, path));
-  return {
-    ...output,
-    async discard() {
-      await output.discard();
-      await rm(part, { force: true });
-    },
+  const file = openSync(part, "wx");
+  const finish = (): void => {
+    fsyncSync(file);
+    closeSync(file);
+    renameSync(part, path);
   };
+  return { ...fileOutput(file, finish), discard: () => rmSync(part, { force: true }) };
 }
 
 function stdoutOutput(): Output {
@@ -37,23 +46,18 @@ function stdoutOutput(): Output {
     async write(text) {
       if (text !== "" && !stdout.write(text)) await once(stdout, "drain");
     },
-    finish: async () => {},
-    discard: async () => {},
+    finish() {},
+    discard() {},
   };
 }
 
-function fileOutput(file: FileHandle, name: () => Promise<void>): Output {
+function fileOutput(file: number, finish: () => void): Output {
   return {
+    // At once: there is nothing else to do meanwhile.
     async write(text) {
-      if (text !== "") await file.writeFile(text);
+      if (text !== "") writeFileSync(file, text);
     },
-    async finish() {
-      await file.sync().catch(() => {
-        // Devices and pipes know no sync.
-      });
-      await file.close();
-      await name();
-    },
-    discard: () => file.close(),
+    finish,
+    discard() {},
   };
 }
