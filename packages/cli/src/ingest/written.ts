@@ -39,7 +39,8 @@ export interface WrittenOptions {
 export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOptions): Written {
   const ids = idSource(Math.random);
   const fit = fitting(options.isAsked, () => ids.next("run", Date.now()));
-  const producer = openProducer({ ...endpoint, run_id });
+  const over = new AbortController();
+  const producer = openProducer({ ...endpoint, run_id, signal: over.signal });
   /** Requests that the wire itself answers. */
   const answered = new Set<string>();
   const gate = openGate();
@@ -92,6 +93,8 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
         const isOurs = !isOpen;
         isOpen = false;
         gate.open();
+        // Nothing more can be stored, and no lease is there to renew.
+        over.abort();
         return { state: event.payload.state as End, isOurs };
       }
       hear(event);
