@@ -9,7 +9,7 @@ const rooms = {
   server: { imports: ["protocol"], tests: [], node: ["src"] },
   engine: { imports: ["protocol", "server"], tests: [], node: ["src"] },
   client: { imports: ["protocol"], tests: [], node: ["src/node"] },
-  conformance: { imports: ["protocol", "client"], tests: ["server"], node: ["src"] },
+  conformance: { imports: ["protocol", "client"], tests: ["server", "engine"], node: ["src"] },
   cli: { imports: ["protocol", "server", "engine", "client", "conformance"], tests: [], node: ["src"] },
 };
 

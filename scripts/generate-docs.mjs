@@ -1,10 +1,10 @@
 // Writes what the documents tell of the program, from the program: `docs/errors.md` and `docs/cli.md` whole, and the tables of settings,
-// scopes and metrics between their markers in other documents. With `--check` it writes nothing and fails if a file is
+// scopes, metrics and names between their markers in other documents. With `--check` it writes nothing and fails if a file is
 // not what it would write. Needs a build: it reads the compiled packages, and asks a server for its routes.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { errorTable } from "@runwire/protocol";
+import { errorTable, runtimeNames } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { makeProgram } from "../packages/cli/dist/program.js";
 import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/settings.js";
@@ -17,6 +17,7 @@ const documents = {
   "docs/operate.md": (text) =>
     between(between(text, "settings", settingsTables()), "metrics", metricsTable(metrics)),
   "docs/security.md": (text) => between(text, "scopes", scopesTable(paths)),
+  "PROTOCOL.md": (text) => between(text, "runtime", runtimeTable()),
 };
 
 for (const [file, make] of Object.entries(documents)) {
@@ -62,6 +63,26 @@ function settingsTables() {
     return `**${group}**\n\n| flag | variable | takes | default | what it is |\n|---|---|---|---|---|\n${rows.join("\n")}`;
   });
   return groups.join("\n\n");
+}
+
+function runtimeTable() {
+  const code = (list) => list.map((one) => `\`${one}\``).join(", ");
+  const names = runtimeNames();
+  const isPlain = ({ type, as, members }) => as.length === 1 && as[0].endsWith(type) && members.length === 0;
+  const rows = names
+    .filter((name) => !isPlain(name))
+    .map(
+      ({ type, as, members }) =>
+        `| \`${type}\` | ${code(as)} | ${members.length === 0 ? "–" : code(members)} |`,
+    );
+  const plain = names.filter(isPlain);
+  const same = plain.filter(({ type, as }) => as[0] === type).map(({ type }) => type);
+  const own = plain.filter(({ type, as }) => as[0] !== type).map(({ type }) => type);
+  return [
+    `| event | message | members |\n|---|---|---|\n${rows.join("\n")}`,
+    `The families keep their names, and so do ${code(same)}.`,
+    `As \`x.runwire.<type>\` come ${code(own)}.`,
+  ].join("\n\n");
 }
 
 function scopesTable(paths) {

@@ -28,7 +28,10 @@ export function addAnswers(program: Command): void {
     .argument("<run>", "its id")
     .argument("[approval]", "which request; needed only where several wait")
     .addOption(
-      new Option("--decision <decision>", "for this call, for all of the run, for ever, or not")
+      new Option(
+        "--decision <decision>",
+        "for this call, for its tool in this session, for its tool from now on, or not",
+      )
         .choices(["once", "session", "always", "deny"])
         .default("once"),
     )

@@ -1,7 +1,9 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
+import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addConvert, addValidate } from "./convert.js";
+import { addForks } from "./forks.js";
 import { addIngest } from "./ingest.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
@@ -28,7 +30,10 @@ export async function makeProgram(name?: string): Promise<Command> {
   addIngest(program);
   program.commandsGroup("Answer:");
   addAnswers(program);
+  addApprovals(program);
   addOrders(program);
+  program.commandsGroup("Try again:");
+  addForks(program);
   if (program.commands.some((command) => command.name() === name)) return program;
   const { addServing } = await import("./serving.js");
   addServing(program);

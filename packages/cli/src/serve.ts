@@ -1,6 +1,5 @@
 import { startGateway, systemClock } from "@runwire/server";
 import type { Command } from "commander";
-import { builtInAgent } from "./agent.js";
 import { fail } from "./fail.js";
 import { addSettingOptions } from "./setting-options.js";
 import { readSettings } from "./settings.js";
@@ -10,7 +9,9 @@ export function addServe(program: Command): void {
   addSettingOptions(serve);
   serve.action(async (flags: { readonly [flag: string]: unknown }) => {
     const settings = readSettings(flags, process.env);
-    const gateway = await startGateway(settings, systemClock, builtInAgent(process.env));
+    // Loaded only now: commands beside this one need none of it.
+    const { builtInAgent } = await import("./agent.js");
+    const gateway = await startGateway(settings, systemClock, builtInAgent(process.env, settings));
     const { dataFolder, durability } = settings;
     process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
     let leaving = false;

@@ -1,13 +1,12 @@
-import type { Settings } from "@runwire/server";
 import { type Command, Option } from "commander";
-import { presetOf, settingGroups, settingRows, variable } from "./settings.js";
+import { type AllSettings, presetOf, settingGroups, settingRows, variable } from "./settings.js";
 
 /** A flag for every setting that is no secret, by groups. */
 export function addSettingOptions(command: Command): void {
   for (const group of settingGroups) {
     for (const [name, row] of Object.entries(settingRows)) {
       if (row.group !== group || row.secret === true) continue;
-      const preset = presetOf(name as keyof Settings);
+      const preset = presetOf(name as keyof AllSettings);
       const text = `${row.does}: ${row.takes} (${variable(row)}, default ${preset})`;
       command.addOption(new Option(`--${row.flag} <value>`, text).helpGroup(`${group}:`));
     }

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { builtInTools, clarifyTool, demoTools, spawnTool } from "@runwire/engine";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ownNames } from "./agent-settings.js";
 import { readSettings } from "./settings.js";
 
 const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
@@ -31,6 +33,8 @@ describe("settings", () => {
     [{ port: "65536" }, {}, "--port"],
     [{ host: "0.0.0.0" }, {}, "--host"],
     [{ graceMs: "soon" }, {}, "--grace-ms"],
+    [{ shell: "yes" }, {}, "--shell"],
+    [{ fetchHosts: "http://wiki.corp/" }, {}, "--fetch-hosts"],
     [{}, { RUNWIRE_PORT: "" }, "RUNWIRE_PORT"],
     [{}, { RUNWIRE_PROT: "1" }, "RUNWIRE_PROT"],
   ])("that are not possible are named: %j %j", (flags, env, named) => {
@@ -48,6 +52,61 @@ describe("settings", () => {
   it.each(["{", "[]", '{"prot": 1}', '{"port": "x"}'])("in a wrong file are named: %s", (text) => {
     writeFileSync("runwire.config.json", text);
     expect(() => readSettings({}, {})).toThrow("runwire.config.json");
+  });
+
+  it("bring MCP servers from the file or a variable, as other programs write them", () => {
+    const mcp = {
+      files: { command: "mcp-files", args: ["/srv"], env: { KEY: "secret" } },
+      wiki: { type: "http", url: "https://wiki.example.com/mcp", headers: { Authorization: "Bearer x" } },
+    };
+    writeFileSync("runwire.config.json", JSON.stringify({ mcp, shell: "on" }));
+    const { files, wiki } = mcp;
+    const { type: _, ...wikiRest } = wiki;
+    expect(readSettings({}, {})).toMatchObject({
+      shell: "on",
+      fetchHosts: [],
+      mcp: [
+        { name: "files", ...files },
+        { name: "wiki", ...wikiRest },
+      ],
+    });
+    const env = {
+      RUNWIRE_MCP: JSON.stringify({ only: files }),
+      RUNWIRE_FETCH_HOSTS: "wiki.corp, 10.0.0.7:80",
+    };
+    expect(readSettings({}, env)).toMatchObject({
+      mcp: [{ name: "only" }],
+      fetchHosts: ["wiki.corp", "10.0.0.7:80"],
+    });
+    expect(readSettings({ shell: "off" }, {}).shell).toBe("off");
+  });
+
+  it("keep the names of the agent's own tools from MCP servers", () => {
+    const own = [...builtInTools({ shell: {} }), ...demoTools({ searchMs: 0 }), spawnTool, clarifyTool];
+    expect(ownNames).toEqual(new Set([...own.map(({ name }) => name.split(".")[0]), "plan"]));
+  });
+
+  it.each([
+    ["not JSON", "JSON object"],
+    ["[]", "JSON object"],
+    ['{"a": 1}', "`command` or `url`"],
+    ['{"a": {}}', "`command` or `url`"],
+    ['{"a": {"command": "x", "url": "http://x"}}', "`command` or `url`"],
+    ['{"A b": {"command": "x"}}', "A b"],
+    ['{"file": {"command": "x"}}', "tools of the agent itself"],
+    ['{"shell": {"command": "x"}}', "tools of the agent itself"],
+    ['{"a": {"command": ""}}', "`command`"],
+    ['{"a": {"command": "x", "args": "s3cret"}}', "`args`"],
+    ['{"a": {"command": "x", "env": {"KEY": 5}}}', "`env`"],
+    ['{"a": {"command": "x", "headers": {}}}', "`headers`"],
+    ['{"a": {"url": "s3cret"}}', "`url`"],
+    ['{"a": {"url": "file:///s3cret"}}', "`url`"],
+    ['{"a": {"url": "http://x", "type": "sse"}}', "`type`"],
+  ])("refuse MCP servers that cannot be, in words and without their secrets: %s", (text, named) => {
+    const refusal = (): unknown => readSettings({}, { RUNWIRE_MCP: text });
+    expect(refusal).toThrow("RUNWIRE_MCP: ");
+    expect(refusal).toThrow(named);
+    expect(refusal).not.toThrow("s3cret");
   });
 
   it("that are wrong stop the start with one line and exit code 1", () => {

@@ -2,7 +2,7 @@
 // unknown value stops the start with one line that names it.
 
 import { readFileSync } from "node:fs";
-import { limits } from "@runwire/protocol";
+import { isObject, limits } from "@runwire/protocol";
 import {
   authModes,
   checkSettings,
@@ -11,6 +11,11 @@ import {
   type Settings,
   tenantRates,
 } from "@runwire/server";
+import { type AgentSettings, defaultAgentSettings, readMcp } from "./agent-settings.js";
+
+export type AllSettings = Settings & AgentSettings;
+
+export const allDefaults: AllSettings = { ...defaultSettings, ...defaultAgentSettings };
 
 interface SettingRow {
   readonly flag: string;
@@ -19,10 +24,11 @@ interface SettingRow {
   readonly group: (typeof settingGroups)[number];
   /** Not to be given as a flag: the process list would show it to everyone on the machine. */
   readonly secret?: true;
+  /** Undefined, or an Error that says more, for what is not possible. */
   read(text: string): unknown;
 }
 
-export const settingGroups = ["Server", "Access", "Limits", "Data"] as const;
+export const settingGroups = ["Server", "Access", "Agent", "Limits", "Data"] as const;
 
 const wholeNumber = (min: number, max: number) => (text: string) => {
   const value = Number(text);
@@ -77,7 +83,7 @@ const days = (flag: string, does: string): SettingRow => ({
 });
 const mebibyte = 1024 * 1024;
 
-export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
+export const settingRows: { readonly [S in keyof AllSettings]: SettingRow } = {
   port: {
     flag: "port",
     takes: "0 to 65535",
@@ -172,6 +178,31 @@ export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
     read: listOf(isOrigin),
   },
 
+  shell: {
+    flag: "shell",
+    takes: "on or off",
+    does: "whether the agent may run commands, as the user that the server runs as",
+    group: "Agent",
+    read: oneOf("on", "off"),
+  },
+  fetchHosts: {
+    flag: "fetch-hosts",
+    takes: "hosts like wiki.corp or 10.0.0.7:8080, separated by commas",
+    does: "private hosts that the agent may fetch from",
+    group: "Agent",
+    read: listOf((host) => /^[^\s,/@]+$/.test(host)),
+  },
+  mcp: {
+    flag: "mcp",
+    takes:
+      "a JSON object of MCP servers by name, each with `command`, `args`, `env`, or with `url`, `headers`",
+    does: "servers whose tools the agent has",
+    group: "Agent",
+    // A server's environment and headers hold keys.
+    secret: true,
+    read: readMcp,
+  },
+
   bodyBytesMax: size("body-bytes-max", "bytes of a request that is not an append", 1024, 64 * mebibyte),
   eventBytesMax: size("event-bytes-max", "bytes of an event's payload", 1024, limits.eventBytesMax),
   batchEventsMax: size("batch-events-max", "events of one append", 1, 100_000),
@@ -217,11 +248,29 @@ export const settingRows: { readonly [S in keyof Settings]: SettingRow } = {
     ...days("retention-full-days", "how long the full view of ended runs is kept"),
     takes: "days from 1 to 36500, or 0 for as long as the run",
   },
+  checkpointRetentionPerRun: {
+    flag: "checkpoint-retention-per-run",
+    takes: "0 (none) to 1000",
+    does: "how many checkpoints of a run are kept, the most recent ones",
+    group: "Data",
+    read: wholeNumber(0, 1000),
+  },
+  checkpointRetentionDays: {
+    ...days("checkpoint-retention-days", "how long checkpoints are kept after their run's end"),
+    takes: "days from 1 to 36500, or 0 for as long as the run",
+  },
+  checkpointQuotaMib: {
+    flag: "checkpoint-quota-mib",
+    takes: "MiB from 1 to 1048576",
+    does: "what a tenant's checkpoints may take; the oldest go first",
+    group: "Data",
+    read: wholeNumber(1, 1_048_576),
+  },
 };
 
 /** What a setting is when nobody says otherwise, in words. */
-export function presetOf(name: keyof Settings): string {
-  const preset = defaultSettings[name];
+export function presetOf(name: keyof AllSettings): string {
+  const preset = allDefaults[name];
   if (name === "requestsPerSecond" || name === "eventsPerSecond")
     return `${tenantRates[name]}, and any number where --auth is open`;
   if (preset === null || (Array.isArray(preset) && preset.length === 0)) return "none";
@@ -243,18 +292,18 @@ interface Flags {
 }
 
 /** Throws an Error with one line that names what is wrong. */
-export function readSettings(flags: Flags, env: NodeJS.ProcessEnv): Settings {
+export function readSettings(flags: Flags, env: NodeJS.ProcessEnv): AllSettings {
   const settings = readEach(flags, env);
   checkSettings(settings);
   return settings;
 }
 
 /** The same for those who start no server: each setting is possible by itself. */
-export function readEach(flags: Flags, env: NodeJS.ProcessEnv): Settings {
-  const settings: { [name: string]: unknown } = { ...defaultSettings };
+export function readEach(flags: Flags, env: NodeJS.ProcessEnv): AllSettings {
+  const settings: { [name: string]: unknown } = { ...allDefaults };
   const rows = Object.entries(settingRows);
   const take = (text: unknown, name: string, row: SettingRow, from: string): void => {
-    const value = row.read(String(text));
+    const value = readBy(row, isObject(text) ? JSON.stringify(text) : String(text), from);
     // A secret is not repeated, not even a wrong one.
     const given = row.secret === true ? "what was given" : JSON.stringify(text);
     if (value === undefined) throw new Error(`${from}: ${given} is not possible; it takes ${row.takes}`);
@@ -276,7 +325,15 @@ export function readEach(flags: Flags, env: NodeJS.ProcessEnv): Settings {
     const text = flags[row.flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())];
     if (text !== undefined) take(text, name, row, `--${row.flag}`);
   }
-  return settings as unknown as Settings;
+  return settings as unknown as AllSettings;
+}
+
+function readBy(row: SettingRow, text: string, from: string): unknown {
+  try {
+    return row.read(text);
+  } catch (cause) {
+    throw new Error(`${from}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 export function variable({ flag }: { readonly flag: string }): string {

@@ -212,24 +212,32 @@ describe("from another terminal", () => {
       code: 1,
       err: expect.stringContaining("name one: appr_1 (shell ls), appr_2 (shell ls)"),
     });
-    const first = await command(
-      "approve",
-      run_id,
-      "appr_2",
-      "--decision",
-      "session",
-      "--input",
-      '{"path":"/"}',
-    );
-    expect(first.out).toBe("shell ls: allowed (session)\n");
+    const first = await command("approve", run_id, "appr_2", "--decision", "once", "--input", '{"path":"/"}');
+    expect(first.out).toBe("shell ls: allowed (once)\n");
     const second = await command("approve", run_id, "--decision", "deny", "--reason", "no");
     expect(second.out).toBe("shell ls: denied\n");
     const { transcript } = await api.snapshot(run_id);
     expect(transcript.approvals.appr_1?.answer).toMatchObject({ decision: "deny", reason: "no" });
     const answer = transcript.children[child.run_id]?.transcript.approvals.appr_2?.answer;
-    expect(answer).toMatchObject({ decision: "session", input: { path: "/" } });
+    expect(answer).toMatchObject({ decision: "once", input: { path: "/" } });
     expect((await command("approve", run_id)).err).toContain("nothing waits for approval");
     expect((await command("approve", run_id, "appr_1")).err).toContain("KAI-RUN-REQUEST-0002");
+  });
+
+  it("what is approved for more than one call is listed, and taken back", async () => {
+    expect((await command("approvals")).err).toContain("no tool is approved");
+    const run_id = await external(asked);
+    await command("approve", run_id, "--decision", "always");
+    expect((await command("approvals")).out).toMatch(
+      new RegExp(`^TOOL\\tFOR\\tSINCE\\tRUN\nshell\\tevery run\\t.+\\t${run_id}\n$`),
+    );
+    const listed = JSON.parse((await command("approvals", "--json")).out) as object;
+    expect(listed).toMatchObject({ tool: "shell", decision: "always", approval_id: "appr_1", run_id });
+    expect((await command("approvals", "--take-back", "shell")).out).toBe("shell is asked about again\n");
+    expect(await command("approvals", "--take-back", "shell")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-RUN-APPROVAL-0001"),
+    });
   });
 
   it("a question is answered", async () => {

@@ -17,6 +17,21 @@ export interface NewRun {
   readonly lease_ms?: number;
 }
 
+export interface StandingApprovals {
+  readonly approvals: readonly StandingApproval[];
+}
+
+/** A tool that somebody has approved for more than one call, and the answer that said so. */
+export interface StandingApproval extends Facts {
+  readonly tool: string;
+  readonly decision: "session" | "always";
+  /** Null for `always`. */
+  readonly session_id: string | null;
+  readonly run_id: string;
+  readonly approval_id: string;
+  readonly answered_at: string;
+}
+
 export interface CreatedRun extends Facts {
   readonly run_id: string;
   readonly session_id: string;
@@ -32,11 +47,19 @@ export interface NewFork {
   readonly prompt?: string;
 }
 
+/** Ends the run, if it lives: the new one takes its place. */
+export interface NewRewind {
+  readonly checkpoint_id: string;
+  readonly prompt?: string;
+}
+
 export interface ForkedFrom extends Facts {
   readonly run_id: string;
   readonly pos: number;
   readonly seq: number;
   readonly checkpoint_id?: string;
+  /** The checkpoint that the workspace was restored from; absent where that is fresh. */
+  readonly workspace_from?: string;
 }
 
 export interface ForkedRun extends CreatedRun {
@@ -120,6 +143,18 @@ export interface SnapshotAnswer {
 
 export interface StepsAnswer {
   readonly steps: readonly Step[];
+}
+
+export interface CheckpointsAnswer {
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+export interface Checkpoint extends Step {
+  readonly checkpoint_id: string;
+  /** What it takes on disk; null where it is not kept. */
+  readonly bytes: number | null;
+  /** Whether a run can begin with its workspace. */
+  readonly kept: boolean;
 }
 
 export interface NewChild {

@@ -43,6 +43,12 @@ const requests: readonly (readonly [string, unknown, (to: Gateway) => Promise<un
     (to) => to.listRuns({ state: "running", limit: 5 }),
   ],
   ["POST /v1/agent/runs/r/fork?dialect=runwire", { at: 4 }, (to) => to.fork("r", { at: 4 }, "key")],
+  [
+    "POST /v1/agent/runs/r/rewind",
+    { checkpoint_id: "c" },
+    (to) => to.rewind("r", { checkpoint_id: "c" }, "key"),
+  ],
+  ["GET /v1/agent/runs/r/checkpoints", undefined, (to) => to.checkpoints("r")],
   ["GET /v1/agent/sessions?limit=5", undefined, (to) => to.listSessions({ limit: 5 })],
   ["GET /v1/agent/sessions/s%2F1", undefined, (to) => to.session("s/1")],
   ["GET /v1/agent/inbox?limit=7", undefined, (to) => to.inbox(7)],

@@ -4,12 +4,14 @@
 import type { Draft, Facts, PlanStep } from "@runwire/protocol";
 import type {
   Appended,
+  CheckpointsAnswer,
   CreatedRun,
   EventsPage,
   ForkedRun,
   Inbox,
   NewChild,
   NewFork,
+  NewRewind,
   NewRun,
   Ordered,
   ProducerPosition,
@@ -20,6 +22,7 @@ import type {
   SessionPage,
   SnapshotAnswer,
   SpawnedChild,
+  StandingApprovals,
   StepsAnswer,
   Ticket,
   TicketFor,
@@ -47,6 +50,9 @@ export function gateway(endpoint: Endpoint) {
     /** Another run that begins with this one's conversation; this one stays as it is. */
     fork: (run_id: string, from: NewFork = {}, idempotencyKey?: string) =>
       post<ForkedRun>(runPath(run_id, "/fork?dialect=runwire"), from, keyed(idempotencyKey)),
+    /** The same from a checkpoint that is kept, with its workspace; this one ends. */
+    rewind: (run_id: string, to: NewRewind, idempotencyKey?: string) =>
+      post<ForkedRun>(runPath(run_id, "/rewind"), to, keyed(idempotencyKey)),
     listRuns: (query: RunQuery = {}) => get<RunPage>(`/v1/agent/runs${queryOf({ ...query })}`),
     getRun: (run_id: string) => get<RunRecord>(runPath(run_id)),
     /** Erases the whole tree, for good. */
@@ -65,6 +71,7 @@ export function gateway(endpoint: Endpoint) {
     snapshot: (run_id: string, at?: number) =>
       get<SnapshotAnswer>(runPath(run_id, `/snapshot${queryOf({ dialect: "runwire", at })}`)),
     steps: (run_id: string) => get<StepsAnswer>(runPath(run_id, "/steps")),
+    checkpoints: (run_id: string) => get<CheckpointsAnswer>(runPath(run_id, "/checkpoints")),
     children: (run_id: string) =>
       get<{ readonly children: readonly RunRecord[] }>(runPath(run_id, "/children")),
 
@@ -76,6 +83,12 @@ export function gateway(endpoint: Endpoint) {
     approvePlan: (run_id: string, answer: PlanAnswer = {}) => order(run_id, "approve_plan", answer),
     answerApproval: (run_id: string, approval_id: string, answer: ApprovalAnswer) =>
       order<Facts>(run_id, `approvals/${encodeURIComponent(approval_id)}`, answer),
+    /** Tools that are approved for more than one call: for all runs, and for those of the session if one is named. */
+    approvals: (session_id?: string) =>
+      get<StandingApprovals>(`/v1/agent/approvals${queryOf({ session_id })}`),
+    /** From the tool's next call on it is asked about again. */
+    takeBackApproval: (tool: string, session_id?: string) =>
+      request<void>({ method: "DELETE", path: `/v1/agent/approvals${queryOf({ tool, session_id })}` }),
     answerClarification: (run_id: string, clarify_id: string, answer: unknown) =>
       order<Facts>(run_id, `clarifications/${encodeURIComponent(clarify_id)}`, { answer }),
 

@@ -6,8 +6,9 @@ import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
-import { offered, stepsOf, withoutStep } from "./plan-steps.js";
+import { offered, withoutStep } from "./plan-steps.js";
 import { type FailedTry, streamWithRetries } from "./retry.js";
+import { boundary } from "./steps.js";
 import { used, usedInPart } from "./usage.js";
 import { isOver, type Work } from "./work.js";
 
@@ -37,7 +38,7 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
   await log.write(
     ...calls.map((call): Draft => ({ type: "tool.call", payload: { ...call } })),
     ...completed(loop, finished),
-    ...(isFanOut ? [boundary(work, "fan-out")] : []),
+    ...(isFanOut ? [await boundary(loop, "fan-out")] : []),
   );
 }
 
@@ -142,16 +143,6 @@ async function told({ log, model }: Loop, failed: FailedTry): Promise<void> {
   const hit: Draft[] = kind === "rate-limit" ? [{ type: "rate_limit.hit", payload: facts } as Draft] : [];
   const spent = usage !== undefined || hadBegun ? [usedInPart(model, usage)] : [];
   await log.write({ type: "model.failed", payload: facts }, ...hit, ...spent);
-}
-
-export function boundary(
-  { steps, plan }: Work,
-  step_kind: "plan" | "tool-roundtrip" | "fan-out" | "fan-in" | "done",
-  calls: readonly Call[] = [],
-): Draft {
-  const plan_steps = stepsOf(calls, plan);
-  const payload = { step_index: steps, step_kind, ...(plan_steps.length === 0 ? {} : { plan_steps }) };
-  return { type: "step.boundary", payload };
 }
 
 function systemText({ plan }: Work): string {

@@ -2,12 +2,19 @@
 // whatever happened to the server in between.
 
 import type { Draft, Facts } from "@runwire/protocol";
+import type { Approvals } from "./given.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { type Tool, ToolFailure } from "./tool.js";
+import { checkedTool } from "./tools/input.js";
 import type { Ask, CallWork, Work } from "./work.js";
 
-export const clarifyTool: Tool = {
+interface Question {
+  readonly question: string;
+  readonly choices?: readonly string[];
+}
+
+export const clarifyTool: Tool = checkedTool<Question>({
   name: "clarify",
   description: "Ask the person one question, where going on without the answer would be a guess.",
   effect: "read-only",
@@ -23,50 +30,73 @@ export const clarifyTool: Tool = {
   run() {
     throw new ToolFailure("failed", "clarify is asked by the agent itself");
   },
-};
+});
 
 /** The answer; where none came in time, that the agent should use its own judgement. */
-export async function clarify(loop: Loop, call: CallWork): Promise<unknown> {
-  const { question, choices } = call.input as { question: string; choices?: readonly string[] };
+export async function clarify(loop: Loop, call: CallWork, signal: AbortSignal): Promise<unknown> {
+  clarifyTool.check?.(call.input);
+  const { question, choices = [] } = call.input as Question;
   const { call_id } = call;
-  const resolved = await answerTo(loop, call, "question", (clarify_id, expires_at) => ({
+  const resolved = await answerTo(loop, call, "question", signal, (clarify_id, expires_at) => ({
     type: "clarify.requested",
-    payload: { clarify_id, call_id, question, choices: choices ?? [], expires_at },
+    payload: { clarify_id, call_id, question, choices, expires_at },
   }));
+  // Not answered, but no longer asked by this loop: the next one, if there is one, waits on.
+  signal.throwIfAborted();
   if (resolved.outcome === "answered") return { answer: resolved.answer };
   return { answer: null, note: "Nobody answered in time. Use your best judgement." };
 }
 
 export type Verdict =
-  | { readonly kind: "go"; readonly input: unknown }
+  | {
+      readonly kind: "go";
+      readonly input: unknown;
+      /** Whose word it was, where one was needed: for those who wonder why the tool ran. */
+      readonly approved?: Facts;
+    }
   | { readonly kind: "denied"; readonly why: string };
 
-/** Waits for somebody's word where the tool needs it. Silence is a no. */
-export async function approve(loop: Loop, call: CallWork, tool: Tool): Promise<Verdict> {
-  const { call_id, input } = call;
-  if (!needsApproval(loop.log.work, tool)) return { kind: "go", input };
-  const resolved = await answerTo(loop, call, "approval", (approval_id, expires_at) => ({
+/** Waits for somebody's word where the tool needs it, and none that was given before stands. Silence is a no. */
+export async function approve(loop: Loop, call: CallWork, tool: Tool, signal: AbortSignal): Promise<Verdict> {
+  const { call_id, input, approval } = call;
+  const { run, given } = loop;
+  if (!needsApproval(given.approvals, tool)) return { kind: "go", input };
+  const standing = approval === null ? await allowanceFor(loop, tool) : undefined;
+  if (standing !== undefined) return { kind: "go", input, approved: standing };
+  const resolved = await answerTo(loop, call, "approval", signal, (approval_id, expires_at) => ({
     type: "approval.requested",
     payload: { approval_id, call_id, tool: tool.name, input, effect: tool.effect, expires_at },
   }));
-  const { decision, outcome, reason } = resolved;
-  if (outcome === "answered" && decision !== "deny")
-    return { kind: "go", input: resolved.input === undefined ? input : resolved.input };
+  const { decision, outcome, reason, approval_id } = resolved;
+  if (decision !== "deny") {
+    const approved = { decision, approval_id, run_id: run.run_id };
+    return { kind: "go", input: resolved.input === undefined ? input : resolved.input, approved };
+  }
   const why = outcome === "answered" ? "denied" : "not approved in time";
   return { kind: "denied", why: typeof reason === "string" ? `${why}: ${reason}` : why };
 }
 
-function needsApproval({ asked, allowed }: Work, tool: Tool): boolean {
-  if (asked.approvals !== "always" && !(asked.approvals === "destructive" && tool.effect === "destructive"))
-    return false;
-  return !allowed.includes(tool.name);
+/** To ask is not to act. */
+function needsApproval(approvals: Approvals, { name, effect }: Tool): boolean {
+  if (name === clarifyTool.name || approvals === "never") return false;
+  return approvals === "always" || effect === "destructive";
 }
 
-/** Asks unless it was asked before, and waits. */
+/** What was approved for the tool, in this session or for good. */
+async function allowanceFor({ host, run, given }: Loop, { name }: Tool): Promise<Facts | undefined> {
+  const allowed = await host.allowances(run.tenant, given.session_id);
+  const found = allowed.find(({ tool }) => tool === name);
+  if (found === undefined) return undefined;
+  const { session_id, run_id, approval_id } = found;
+  return { decision: session_id === null ? "always" : "session", approval_id, run_id };
+}
+
+/** Asks unless it was asked before, and waits for as long as the answer matters. */
 async function answerTo(
   { log, newId, host }: Loop,
   { call_id }: CallWork,
   kind: "approval" | "question",
+  signal: AbortSignal,
   request: (id: string, expires_at: string) => Draft,
 ): Promise<Facts> {
   const askOf = (work: Work): Ask | null =>
@@ -76,6 +106,6 @@ async function answerTo(
     const expires_at = new Date(host.clock.now() + waitMs).toISOString();
     await log.write(request(newId(kind === "approval" ? "appr" : "clar"), expires_at));
   }
-  const work = await log.until((now) => askOf(now)?.resolved != null);
+  const work = await log.until((now) => signal.aborted || askOf(now)?.resolved != null);
   return askOf(work)?.resolved ?? { outcome: "closed", decision: "deny" };
 }

@@ -2,12 +2,12 @@
 // again under its call, and any other is reported as interrupted: what it did outside is unknown.
 
 import type { Draft, Facts } from "@runwire/protocol";
-import { boundary } from "./answer.js";
 import { approve, clarify, clarifyTool } from "./asks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { spawnTool, waitForChild } from "./spawn.js";
 import { type Tool, ToolFailure } from "./tool.js";
+import { soonAfter } from "./tools/until.js";
 import type { CallWork, Work } from "./work.js";
 
 export async function runCalls(loop: Loop, work: Work): Promise<void> {
@@ -16,10 +16,9 @@ export async function runCalls(loop: Loop, work: Work): Promise<void> {
   const worker = async (): Promise<void> => {
     for (const call of next) await runCall(loop, call);
   };
-  await Promise.all(Array.from({ length: limits.callsAtOnceMax }, worker));
-  if (loop.working().aborted) return;
-  const kind = work.calls.some(({ tool }) => tool === spawnTool.name) ? "fan-in" : "tool-roundtrip";
-  await loop.log.write(boundary(loop.log.work, kind, work.calls));
+  // All are waited for, also where one fails: no tool outlives its run.
+  const ends = await Promise.allSettled(Array.from({ length: limits.callsAtOnceMax }, worker));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 async function runCall(loop: Loop, call: CallWork): Promise<void> {
@@ -45,21 +44,38 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   }
   let { input } = call;
   if (call.status === "called") {
-    const verdict = await approve(loop, call, tool);
+    // What has not begun when somebody pauses the run waits until they resume it.
+    const mayBegin = ({ state }: Work): boolean => signal.aborted || state === "running";
+    await log.until(mayBegin);
+    if (signal.aborted) return;
+    const verdict = await approve(loop, call, tool, signal);
+    await log.until(mayBegin);
     if (signal.aborted) return;
     if (verdict.kind === "denied") {
       await ended(failed("denied", `The tool was not run: ${verdict.why}.`));
       return;
     }
     ({ input } = verdict);
-    const skill: Facts = tool.skill_id === undefined ? {} : { skill_id: tool.skill_id };
-    await log.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...skill } } as Draft);
+    const { approved } = verdict;
+    const more: Facts = {
+      ...(tool.skill_id === undefined ? {} : { skill_id: tool.skill_id }),
+      ...(approved === undefined ? {} : { approved }),
+    };
+    await log.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
   }
   const beganMs = loop.host.clock.monotonic();
   const outcome = await run(loop, tool, { ...call, input }, signal);
+  const end = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
   // A run that was ended or redirected meanwhile has closed its calls itself.
-  if (signal.aborted) return;
-  await ended({ ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) });
+  if (!signal.aborted) await ended(end);
+  else if (loop.stopping.aborted && outcome.ok === true) await endedLast(loop, call_id, end);
+}
+
+/** What a tool has finished while its server leaves is not told as interrupted after the next start. */
+async function endedLast({ host, run: key }: Loop, call_id: string, end: Facts): Promise<void> {
+  const draft = { type: "tool.end", payload: { call_id, ...end } } as Draft;
+  // Where it comes too late, nobody knows any more than after a crash.
+  await host.writer.append(key, [draft]).catch(() => {});
 }
 
 async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal): Promise<Facts> {
@@ -77,8 +93,12 @@ async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal):
       tool.name === spawnTool.name
         ? await waitForChild(loop, call, signal)
         : tool.name === clarifyTool.name
-          ? await clarify(loop, call)
-          : await tool.run(input, { tenant, run_id, call_id, signal, workspace: loop.workspace, say });
+          ? await clarify(loop, call, signal)
+          : await soonAfter(
+              signal,
+              limits.toolGraceMs,
+              tool.run(input, { tenant, run_id, call_id, signal, workspace: loop.workspace, say }),
+            );
     await saying;
     return { ok: true, output };
   } catch (error) {

@@ -1,61 +1,127 @@
 // The built-in agent: it writes the runs that are its own, each in a loop of its own, and takes up again what a
 // restart has left unfinished.
 
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { idSource } from "@runwire/protocol";
-import type { Agent, AgentHost, MakeAgent, RunKey } from "@runwire/server";
+import { idSource, RunwireError } from "@runwire/protocol";
+import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
-import { drive } from "./loop.js";
+import { workspaces } from "./checkpoints/workspaces.js";
+import { givenTo } from "./given.js";
+import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { recentStepCosts } from "./step-costs.js";
 import type { Tool } from "./tool.js";
+import type { McpServer } from "./tools/mcp.js";
+import { gathered, mcpSource } from "./tools/source.js";
+import { isNamedBy } from "./tools/toolbox.js";
+
+/** Of a refusal. */
+const toldCharsMax = 100;
+const toldToolsMax = 50;
 
 export interface EngineOptions {
   /** The model of a run, by the name that was asked for. */
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
+  /** MCP servers, whose tools are had while they can be reached. */
+  readonly mcp?: readonly McpServer[];
   /** Whether runs show a plan first, where nobody says otherwise. */
   readonly planningGate: Agent["planningGate"];
 }
 
-export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAgent {
+export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
+    const sources = mcp.map((server) =>
+      mcpSource(server, host.clock, (name, error) => {
+        const why = error instanceof Error ? error.message : String(error);
+        host.report("warn", "mcp server not reached", { server: name, error: why });
+      }),
+    );
+    // Begun now, so that the first run need not wait for them.
+    void gathered(sources);
     const ids = idSource(Math.random);
-    const stopping = aborter();
+    let isStopping = false;
+    const places = workspaces(host);
     const stepCosts = recentStepCosts(host);
     const running = new Map<string, Promise<void>>();
+    /** Those that work in a tree's folder, by the tree. */
+    const inside = new Map<string, Set<Worker>>();
+    /** Trees that were erased while somebody was still at work in them. */
+    const forgetting = new Set<Promise<void>>();
 
     function take(run: RunKey): void {
-      const name = `${run.tenant}/${run.run_id}`;
-      if (running.has(name) || stopping.signal.aborted) return;
+      const name = nameOf(run);
+      if (running.has(name) || isStopping) return;
       const loop = write(run).finally(() => running.delete(name));
       running.set(name, loop);
     }
 
     async function write(run: RunKey): Promise<void> {
+      const stop = aborter();
       try {
         const head = await host.head(run);
-        if (head === undefined) return;
-        const workspace = join(host.dataFolder, "workspaces", run.tenant, head.run.root_id);
-        mkdirSync(workspace, { recursive: true, mode: 0o700 });
-        await drive(
-          {
-            host,
-            run,
-            modelOf,
-            tools,
-            workspace,
-            stepCosts,
-            take,
-            newId: (prefix) => ids.next(prefix, host.clock.now()),
-          },
-          stopping.signal,
+        if (head === undefined || isStopping) return;
+        await within(
+          { ...run, run_id: head.run.root_id },
+          { stop, working: work(run, head.run, stop.signal) },
         );
       } catch (error) {
-        if (stopping.signal.aborted) return;
-        await giveUp(run, error);
+        // Somebody ended it between two of its words.
+        const isOver = error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001";
+        if (!stop.signal.aborted && !isOver) await giveUp(run, error);
+      } finally {
+        // Its log is followed for as long as nobody says otherwise.
+        stop.abort();
       }
+    }
+
+    async function within(root: RunKey, worker: Worker): Promise<void> {
+      const name = nameOf(root);
+      const workers = inside.get(name) ?? new Set();
+      inside.set(name, workers.add(worker));
+      try {
+        await worker.working;
+      } finally {
+        workers.delete(worker);
+        if (workers.size === 0) inside.delete(name);
+      }
+    }
+
+    async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
+      const { tools } = await everyTool();
+      const parts: LoopParts = {
+        host,
+        run,
+        modelOf,
+        tools,
+        given: await givenTo(host, run, signal),
+        workspace: await places.make(record),
+        checkpoint: () => places.checkpoint(record),
+        settle: (named) => places.settle(record, named),
+        stepCosts,
+        take,
+        newId: (prefix) => ids.next(prefix, host.clock.now()),
+      };
+      await drive(parts, signal);
+    }
+
+    async function forget(roots: readonly RunKey[]): Promise<void> {
+      const workers = roots.flatMap((root) => [...(inside.get(nameOf(root)) ?? [])]);
+      // They may not have heard that their runs have ended: the log that said so is gone.
+      for (const { stop } of workers) stop.abort();
+      await places.forget(roots);
+      if (workers.length === 0) return;
+      // What they were at may still be written.
+      const again = Promise.allSettled(workers.map(({ working }) => working))
+        .then(() => places.forget(roots))
+        // The next round of the sweep tries again.
+        .catch(() => {})
+        .finally(() => forgetting.delete(again));
+      forgetting.add(again);
+    }
+
+    async function everyTool() {
+      const { tools, missing } = await gathered(sources);
+      return { tools: [...own, ...tools], missing };
     }
 
     /** A run that cannot go on ends, and says why. */
@@ -71,10 +137,49 @@ export function engine({ modelOf, tools, planningGate }: EngineOptions): MakeAge
     return {
       planningGate,
       take,
+      checkpoints: { kept: places.kept, restore: places.restore },
+      forget,
+      sweep: places.sweep,
+      async check({ model, tools: wanted = [] }) {
+        modelOf(model);
+        if (wanted.length === 0) return;
+        const { tools, missing } = await everyTool();
+        // A server that is away may have what its name promises.
+        const isKnown = (pattern: string): boolean =>
+          tools.some(({ name }) => isNamedBy(pattern, name)) ||
+          missing.some((source) => pattern.startsWith(`${source}.`));
+        const unknown = wanted.find((pattern) => !isKnown(pattern));
+        if (unknown === undefined) return;
+        const there = tools.map(({ name }) => name).sort();
+        throw new RunwireError(
+          "KAI-RUN-TOOL-0003",
+          `${JSON.stringify(unknown.slice(0, toldCharsMax))}; there is ${there.slice(0, toldToolsMax).join(", ")}`,
+        );
+      },
+      async checkInput(name, input) {
+        const tool = (await everyTool()).tools.find((known) => known.name === name);
+        try {
+          tool?.check?.(input);
+        } catch (error) {
+          throw new RunwireError("KAI-REQUEST-BODY-0002", `\`input\`: ${(error as Error).message}`);
+        }
+      },
       async close() {
-        stopping.abort();
+        isStopping = true;
+        for (const workers of inside.values()) for (const { stop } of workers) stop.abort();
         await Promise.allSettled(running.values());
+        await Promise.allSettled(forgetting);
+        await Promise.allSettled(sources.map((source) => source.close()));
       },
     };
   };
+}
+
+interface Worker {
+  readonly stop: AbortController;
+  readonly working: Promise<void>;
+}
+
+function nameOf({ tenant, run_id }: RunKey): string {
+  return `${tenant}/${run_id}`;
 }

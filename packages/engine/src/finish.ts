@@ -1,18 +1,18 @@
 // The end of a run that has said all it wanted. The message is settled at once, so that nobody waits for what follows it:
-// a title and suggestions, where the model makes them in time. These, what was not handed on and the end are one append:
-// a crash before it leaves nothing of them, and none is written twice.
+// a title and suggestions, where the model makes them in time. These and the end are one append: a crash before it leaves
+// nothing of them, and none is written twice.
 
-import { type Draft, RunwireError } from "@runwire/protocol";
+import { RunwireError } from "@runwire/protocol";
 import { afterthoughts } from "./afterthoughts.js";
-import { boundary } from "./answer.js";
 import type { Loop } from "./loop.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
 export async function finish(loop: Loop, work: Work): Promise<void> {
   const { log, newId } = loop;
   if (!work.settled) {
     const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
-    await log.write(boundary(work, "done"), {
+    await log.write(await boundary(loop, "done"), {
       type: "message.settled",
       payload: { text, message_id: newId("msg") },
     });
@@ -20,11 +20,8 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
   }
   const thoughts = await afterthoughts(loop, work);
   if (loop.talking().aborted) return;
-  const leftovers = log.work.steers.map(
-    ({ steer_id, text }): Draft => ({ type: "steer.leftover", payload: { steer_id, text } }),
-  );
   try {
-    await log.write(...thoughts.told, ...leftovers, ...thoughts.used, {
+    await log.write(...thoughts.told, ...thoughts.used, {
       type: "run.lifecycle",
       payload: { state: "done", reason: reasons[work.finishReason] ?? null },
     });

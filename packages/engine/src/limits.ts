@@ -4,6 +4,8 @@ export const limits = {
   callsPerAnswerMax: 64,
   /** Calls of one answer that run at once. */
   callsAtOnceMax: 5,
+  /** How long a tool that has to stop may take to do so before it is no longer waited for. */
+  toolGraceMs: 1000,
   /** A title or suggestions that take longer are left out. */
   afterthoughtMsMax: 2000,
   /** What they are made from: so much of what was asked, and of the answer. */

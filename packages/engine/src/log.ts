@@ -2,6 +2,7 @@
 
 import type { Draft } from "@runwire/protocol";
 import type { AgentHost, RunKey } from "@runwire/server";
+import { wholeEvent } from "./whole.js";
 import { advance, firstWork, isOver, type Work } from "./work.js";
 
 export interface RunLog {
@@ -15,11 +16,12 @@ export interface RunLog {
 }
 
 export async function openLog(
-  { writer, head, follow }: AgentHost,
+  host: AgentHost,
   run: RunKey,
   signal: AbortSignal,
   onChange: (work: Work) => void,
 ): Promise<RunLog> {
+  const { writer, head, follow } = host;
   let work = firstWork;
   let waiting: (() => void)[] = [];
   let broken: unknown;
@@ -32,7 +34,7 @@ export async function openLog(
 
   async function read(): Promise<void> {
     for await (const events of follow(run, "full", 0, signal)) {
-      for (const event of events) work = advance(work, event);
+      for (const event of events) work = advance(work, await wholeEvent(host, run.tenant, event));
       onChange(work);
       ring();
     }

@@ -1,19 +1,21 @@
 // One run, from wherever it stands to its end. Each round looks at where the log has got to and does the next thing;
 // nothing is remembered between two rounds but the log. So a crash, a pause and a restart need no code of their own.
 
-import type { Draft } from "@runwire/protocol";
+import { type Draft, RunwireError } from "@runwire/protocol";
 import type { AgentHost, RunKey } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
 import { runCalls } from "./calls.js";
 import { finish } from "./finish.js";
+import type { Given } from "./given.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { propose } from "./plan.js";
 import type { StepCosts } from "./step-costs.js";
+import { boundary } from "./steps.js";
 import type { Tool } from "./tool.js";
 import { type Toolbox, toolbox } from "./tools/toolbox.js";
-import { isOver, type Work } from "./work.js";
+import { type Ask, isOver, type Work } from "./work.js";
 
 export interface LoopParts {
   readonly host: AgentHost;
@@ -21,9 +23,14 @@ export interface LoopParts {
   /** The model by the name that was asked for; throws where it cannot be had. */
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
+  readonly given: Given;
   readonly workspace: string;
   /** What the steps of the tenant's last plans have cost. */
   readonly stepCosts: StepCosts;
+  /** Keeps the workspace as it is; null where that cannot be. */
+  readonly checkpoint: () => Promise<string | null>;
+  /** Is told the last checkpoint that the log names, before the run is taken up and when it is over. */
+  readonly settle: (named: string | null) => Promise<void>;
   /** Begins to write a child. */
   readonly take: (child: RunKey) => void;
   readonly newId: (prefix: "call" | "plan" | "appr" | "clar" | "msg") => string;
@@ -34,6 +41,8 @@ export interface Loop extends LoopParts {
   readonly model: Model;
   /** The tools that this run may use. */
   readonly box: Toolbox;
+  /** Aborts when the server leaves. */
+  readonly stopping: AbortSignal;
   /** Aborts with the run, with a pause and with a redirection: for what can go on from the log. */
   readonly talking: () => AbortSignal;
   /** Aborts with the run and with a redirection: for tools, which a pause lets finish. */
@@ -53,24 +62,30 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     if (work.state !== "running" && work.state !== "planning") talk.abort();
     if (isOver(work) || work.state === "redirecting") toil.abort();
   });
-  const { model, tools: allowed } = log.work.asked;
-  const box = toolbox({ tools: parts.tools, ...(isStrings(allowed) ? { allowed } : {}) });
-  const chosen = parts.modelOf(typeof model === "string" ? model : null);
+  const box = toolbox({ tools: parts.tools, allowed: parts.given.tools });
+  const chosen = parts.modelOf(parts.given.model);
   const loop: Loop = {
     ...parts,
     log,
     box,
     model: chosen,
+    stopping: signal,
     talking: () => talk.signal,
     working: () => toil.signal,
   };
   try {
+    await parts.settle(log.work.checkpoint_id);
     while (!isOver(log.work)) {
       signal.throwIfAborted();
       talk = aborter();
       toil = aborter();
       await round(loop, log.work);
     }
+    await parts.settle(log.work.checkpoint_id);
+  } catch (error) {
+    // Somebody ended it while something was on its way into the log.
+    if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-ENDED-0001") throw error;
+    await parts.settle((await log.until(isOver)).checkpoint_id);
   } finally {
     signal.removeEventListener("abort", stop);
     stop();
@@ -85,6 +100,7 @@ async function round(loop: Loop, work: Work): Promise<void> {
       await log.until(({ state }) => state !== work.state);
       return;
     case "redirecting":
+      await leaveChildren(loop, work);
       await log.write(...cutShort(work), {
         type: "run.lifecycle",
         payload: { state: "running", reason: "redirected" },
@@ -97,24 +113,47 @@ async function round(loop: Loop, work: Work): Promise<void> {
     default:
       break;
   }
-  if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
+  const { stepOver } = work;
+  if (work.answer === null && stepOver !== null)
+    await log.write(await boundary(loop, stepOver.kind, stepOver.calls));
+  else if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
   else if (work.answer === null && work.finished) await finish(loop, work);
   else await answer(loop, work);
 }
 
-function isStrings(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === "string");
+/** Children that nobody waits for any longer. */
+async function leaveChildren({ host, run }: Loop, { calls }: Work): Promise<void> {
+  for (const { child_id, status } of calls) {
+    if (child_id === null || status === "ended") continue;
+    const over: Draft = { type: "run.lifecycle", payload: { state: "aborted", reason: "parent redirected" } };
+    await host.writer.append({ tenant: run.tenant, run_id: child_id }, [over]).catch((error: unknown) => {
+      if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-ENDED-0001") throw error;
+    });
+  }
 }
 
-/** Calls that another direction has made pointless. */
+/** Calls that another direction has made pointless, and what was asked about them. */
 function cutShort({ calls }: Work): readonly Draft[] {
-  return calls
-    .filter(({ status }) => status !== "ended")
-    .map(({ call_id }): Draft => {
-      const error = {
-        code: "KAI-RUN-TOOL-0001",
-        message: "The run was redirected before the tool was done.",
-      };
-      return { type: "tool.end", payload: { call_id, ok: false, error } };
-    });
+  const open = calls.filter(({ status }) => status !== "ended");
+  return open.flatMap(({ call_id, approval, question }): readonly Draft[] => {
+    const error = {
+      code: "KAI-RUN-TOOL-0001",
+      message: "The run was redirected before the tool was done.",
+    };
+    return [...closed(approval, question), { type: "tool.end", payload: { call_id, ok: false, error } }];
+  });
+}
+
+function closed(approval: Ask | null, question: Ask | null): readonly Draft[] {
+  const outcome = "closed";
+  if (approval?.resolved === null)
+    return [
+      {
+        type: "approval.resolved",
+        payload: { approval_id: approval.id, decision: "deny", outcome, reason: null },
+      },
+    ];
+  if (question?.resolved === null)
+    return [{ type: "clarify.resolved", payload: { clarify_id: question.id, answer: null, outcome } }];
+  return [];
 }

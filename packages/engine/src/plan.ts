@@ -1,11 +1,12 @@
 // A run that plans first asks its model for a plan, by the one tool that it is given for that.
 
 import { type Draft, isObject, type Plan, type PlanStep, planIntents } from "@runwire/protocol";
-import { ask, boundary, completed } from "./answer.js";
+import { ask, completed } from "./answer.js";
 import { estimate } from "./estimates.js";
 import type { Loop } from "./loop.js";
 import type { ToolSpec } from "./model.js";
 import { planSteps } from "./plan-steps.js";
+import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
 export const planTool: ToolSpec = {
@@ -48,7 +49,7 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
   const steps = proposed.length > 0 ? proposed : planSteps([{ title: "Do what was asked" }]);
   const plan: Plan = { id: loop.newId("plan"), run_id: loop.run.run_id, ...(await priced(loop, steps)) };
   const proposal: Draft = { type: "plan.proposal", payload: { plan } };
-  await loop.log.write(...completed(loop, said.finished), proposal, boundary(work, "plan"));
+  await loop.log.write(...completed(loop, said.finished), proposal, await boundary(loop, "plan"));
 }
 
 /** With what each step is likely to cost, and all of them; without, where nobody can know. */

@@ -3,9 +3,16 @@
 import { is, isFinal } from "@runwire/protocol";
 import type { Loop } from "./loop.js";
 import { type Tool, ToolFailure } from "./tool.js";
+import { checkedTool } from "./tools/input.js";
+import { isNamedBy } from "./tools/toolbox.js";
 import { advance, type CallWork, firstWork } from "./work.js";
 
-export const spawnTool: Tool = {
+interface Errand {
+  readonly prompt: string;
+  readonly tools_allowed?: readonly string[];
+}
+
+export const spawnTool: Tool = checkedTool<Errand>({
   name: "spawn",
   description: "Give a part of the work to a helper, who works by itself and reports back.",
   effect: "read-only",
@@ -21,11 +28,15 @@ export const spawnTool: Tool = {
   run() {
     throw new ToolFailure("failed", "spawn is run by the agent itself");
   },
-};
+});
 
 export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSignal): Promise<unknown> {
-  const { host, run, take, log } = loop;
-  const { prompt, tools_allowed } = call.input as { prompt: string; tools_allowed?: readonly string[] };
+  const { host, run, take, log, box } = loop;
+  spawnTool.check?.(call.input);
+  const { prompt, tools_allowed } = call.input as Errand;
+  const unknown = tools_allowed?.find((pattern) => !box.tools.some(({ name }) => isNamedBy(pattern, name)));
+  if (unknown !== undefined)
+    throw new ToolFailure("invalid-input", `This run has no tool ${JSON.stringify(unknown)} to give.`);
   const known = log.work.calls.find(({ call_id }) => call_id === call.call_id)?.child_id ?? null;
   const child_id = known ?? (await spawned());
   const child = { tenant: run.tenant, run_id: child_id };

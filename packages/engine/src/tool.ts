@@ -7,6 +7,8 @@ export interface Tool extends ToolSpec {
   readonly effect: "read-only" | "destructive";
   /** `<slug>@<version>` of the skill that brought it. */
   readonly skill_id?: string;
+  /** Throws a ToolFailure where the input does not fit. Where it is left out, the tool says so when it is run. */
+  check?(input: unknown): void;
   /** Gives its output, a JSON value. Throws a ToolFailure, or anything, where it fails; stops when the signal aborts. */
   run(input: unknown, context: ToolContext): Promise<unknown>;
 }

@@ -22,12 +22,14 @@ export interface Work {
   readonly steers: readonly { readonly steer_id: string; readonly text: string }[];
   /** What a redirection asks for, until it is taken up. */
   readonly redirection: string | null;
-  /** Tools that somebody has approved for as long as this run, or longer. */
-  readonly allowed: readonly string[];
   readonly plan: Plan | null;
   /** Whether the model was asked for a plan, and gave it. */
   readonly planned: boolean;
   readonly steps: number;
+  /** What the step was whose calls have all ended, until its end is in the log. */
+  readonly stepOver: { readonly kind: "tool-roundtrip" | "fan-in"; readonly calls: readonly Call[] } | null;
+  /** The last checkpoint that a step names. */
+  readonly checkpoint_id: string | null;
   /** Whether the last answer asked for nothing more. */
   readonly finished: boolean;
   /** Why the provider ended the last whole answer, in its words made ours. */
@@ -70,10 +72,11 @@ export const firstWork: Work = {
   calls: [],
   steers: [],
   redirection: null,
-  allowed: [],
   plan: null,
   planned: false,
   steps: 0,
+  stepOver: null,
+  checkpoint_id: null,
   finished: false,
   finishReason: "",
   said: "",
@@ -107,7 +110,7 @@ export function advance(work: Work, event: Event): Work {
       return moved;
     }
     case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true };
+      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true, stepOver: null };
     case "usage":
       return { ...moved, unpaid: false };
     case "reasoning.delta":
@@ -147,7 +150,7 @@ export function advance(work: Work, event: Event): Work {
       return withCall(moved, call_id ?? "", { approval: { id: approval_id, resolved: null } });
     }
     case "approval.resolved":
-      return allowing(withAnswer(moved, "approval", e.payload.approval_id, e.payload), e.payload);
+      return withAnswer(moved, "approval", e.payload.approval_id, e.payload);
     case "clarify.requested": {
       const { clarify_id, call_id } = e.payload;
       return withCall(moved, String(call_id), { question: { id: clarify_id, resolved: null } });
@@ -162,8 +165,10 @@ export function advance(work: Work, event: Event): Work {
       return delivered(moved, e.payload.steer_id, e.payload.text);
     case "plan.proposal":
       return { ...moved, plan: e.payload.plan, planned: true };
-    case "step.boundary":
-      return { ...moved, steps: work.steps + 1 };
+    case "step.boundary": {
+      const checkpoint_id = e.payload.checkpoint_id ?? work.checkpoint_id;
+      return { ...moved, steps: work.steps + 1, stepOver: null, checkpoint_id };
+    }
     case "message.settled":
       return { ...moved, settled: true, said: "" };
     case "title":
@@ -244,6 +249,7 @@ function redirected(work: Work, instruction: string): Work {
     ...work,
     answer: null,
     calls: [],
+    stepOver: null,
     messages,
     redirection: null,
     finished: false,
@@ -257,20 +263,19 @@ function resultsIn(work: Work): Work {
   const results = work.calls.map(
     ({ call_id, tool, ok, output }): ChatMessage => ({ role: "tool", call_id, tool, ok, output }),
   );
-  return { ...work, calls: [], messages: [...work.messages, ...results] };
+  const kind = work.calls.some(({ tool }) => tool === "spawn") ? "fan-in" : "tool-roundtrip";
+  return {
+    ...work,
+    calls: [],
+    stepOver: { kind, calls: work.calls },
+    messages: [...work.messages, ...results],
+  };
 }
 
 function delivered(work: Work, steer_id: unknown, text: string): Work {
   const steers = work.steers.filter((steer) => steer.steer_id !== steer_id);
   const told: ChatMessage = { role: "user", content: text, isDirection: true };
   return { ...work, steers, finished: false, messages: [...work.messages, told] };
-}
-
-/** `once` is for one call; the others are for the tool. */
-function allowing(work: Work, { approval_id, decision }: Facts): Work {
-  if (decision !== "session" && decision !== "always") return work;
-  const tool = work.calls.find(({ approval }) => approval?.id === approval_id)?.tool;
-  return tool === undefined ? work : { ...work, allowed: [...work.allowed, tool] };
 }
 
 function withCall(work: Work, call_id: string, more: Partial<CallWork>): Work {

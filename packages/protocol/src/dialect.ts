@@ -31,9 +31,18 @@ export interface LogDialect extends Dialect<null> {
 }
 
 /** How a connection begins: at the start, after a cursor, at the start in spite of one, or with a snapshot. */
-export type Opening =
+export type Opening = (
   | { readonly how: "start" | "resumed" | "reset"; readonly run_id: string }
-  | { readonly how: "snapshot"; readonly transcript: Transcript };
+  | {
+      readonly how: "snapshot";
+      readonly transcript: Transcript;
+      /** The dialect's own number up to which the client says it has heard, where it says so. */
+      readonly heard?: number;
+    }
+) & {
+  /** When the connection was opened, as an RFC 3339 time. */
+  readonly now?: string;
+};
 
 export interface Dialect<S extends EncoderState = EncoderState> {
   readonly name: string;

@@ -177,6 +177,13 @@ export const errorTable = {
     title: "no such point in the run",
     help: "`at` is a number that the run has reached, of the dialect it was read from; a checkpoint is that of one of its steps. Ask `/steps` or `/snapshot`.",
   },
+  "KAI-RUN-POINT-0002": {
+    status: 410,
+    grpc: "OUT_OF_RANGE",
+    retry: false,
+    title: "checkpoint is no longer kept",
+    help: "Its workspace is gone, or was never this server's to keep. `/checkpoints` says which are kept; `/fork` begins another run from the same point with an empty workspace.",
+  },
   "KAI-RUN-SESSION-0001": {
     status: 404,
     grpc: "NOT_FOUND",
@@ -190,6 +197,27 @@ export const errorTable = {
     retry: false,
     title: "tool call interrupted",
     help: "The run ended, or its server stopped, while the tool was running. Carried by `tool.end`; what the tool did outside is unknown.",
+  },
+  "KAI-RUN-TOOL-0002": {
+    status: 200,
+    grpc: "OK",
+    retry: false,
+    title: "tool call failed",
+    help: "Carried by `tool.end`, whose `kind` and `message` say why; the model is told, and goes on.",
+  },
+  "KAI-RUN-TOOL-0003": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "no such tool",
+    help: "`tools` takes names of tools, or beginnings of names as `file.*`. The message names the one that means nothing here, and what there is.",
+  },
+  "KAI-RUN-APPROVAL-0001": {
+    status: 404,
+    grpc: "NOT_FOUND",
+    retry: false,
+    title: "nothing to take back",
+    help: "No approval of this tool stands. `GET /v1/agent/approvals` lists those that do; name the session for one that was given for it.",
   },
   "KAI-BLOB-MISSING-0001": {
     status: 404,

@@ -4,6 +4,34 @@ export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
 export { loom, loomExport } from "./dialects/loom/loom.js";
 export { words as loomWords } from "./dialects/loom/words.js";
+export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
+export {
+  emptyRuntimeModel,
+  type RuntimeEntry,
+  type RuntimeModel,
+  type RuntimeTask,
+  readInto,
+} from "./dialects/runtime/model.js";
+export { type RuntimeName, runtimeNames } from "./dialects/runtime/names.js";
+export {
+  type RuntimeReader,
+  type RuntimeReading,
+  type RuntimeWarning,
+  runtimeReader,
+} from "./dialects/runtime/reader.js";
+export { runtimeSchemas } from "./dialects/runtime/schemas.js";
+export {
+  type RuntimeMessage,
+  runtimeSchemaVersion,
+  runtimeTypes,
+  strictSchemaVersion,
+} from "./dialects/runtime/types.js";
+export {
+  type RuntimeProfile,
+  runtimeRules,
+  runtimeValidator,
+  validateRuntime,
+} from "./dialects/runtime/validate.js";
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";

@@ -31,6 +31,8 @@ export const limits = {
   childDepthMax: 8,
   /** Live children of one run. */
   liveChildrenMax: 1000,
+  /** What people have said to a run and it has not taken up. */
+  steersWaitingMax: 100,
   leaseMsDefault: 30_000,
   leaseMsMin: 1000,
   leaseMsMax: 24 * 60 * 60 * 1000,
@@ -48,6 +50,9 @@ export const limits = {
   producersPerRunMax: 1000,
   /** Logs of one input that are told apart at a time; the one that was silent longest is forgotten. */
   logsReadMax: 1000,
+  /** Messages of a runtime stream that wait for an earlier one, and those that are remembered to know them again. */
+  runtimeWindowMax: 64,
+  runtimeSeenMax: 10_000,
   feedEntriesMax: 10_000,
   feedAgeMs: 7 * 24 * 60 * 60 * 1000,
 } as const;

@@ -197,7 +197,7 @@ function isNumber(value: unknown): boolean {
   return typeof value === "number";
 }
 
-function isTime(value: unknown): boolean {
+export function isTime(value: unknown): value is string {
   return typeof value === "string" && timePattern.test(value) && !Number.isNaN(Date.parse(value));
 }
 

@@ -1,7 +1,7 @@
 // The one place where the server's rooms are put together.
 
 import { join } from "node:path";
-import { follower, type MakeAgent } from "./agent.js";
+import { follower, type MakeAgent, wholeBlob } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
@@ -26,17 +26,21 @@ import { retention } from "./retention.js";
 import type { Rooms } from "./rooms.js";
 import { accessRoutes } from "./routes/access.js";
 import { appendRoutes } from "./routes/append.js";
+import { approvalRoutes } from "./routes/approvals.js";
 import { blobRoutes } from "./routes/blobs.js";
+import { checkpointRoutes } from "./routes/checkpoints.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
 import { forkRoutes } from "./routes/fork.js";
 import { inboxRoutes } from "./routes/inbox.js";
+import { loomRoutes } from "./routes/loom.js";
 import { operationRoutes } from "./routes/operations.js";
 import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
 import { sessionRoutes } from "./routes/sessions.js";
 import { streamRoutes } from "./routes/streams.js";
 import {
+  checkpointLimitsOf,
   checkSettings,
   defaultSettings,
   quotasOf,
@@ -96,9 +100,21 @@ export async function startGateway(
     liveRunsMax: settings.liveRunsPerTenantMax,
     ...(settings.redact.length === 0 ? {} : { redact: redactor(settings.redact) }),
   });
-  const head = store.head;
-  const follow = follower(store, bus);
-  const agent = makeAgent?.({ clock, writer, head, runs: store.listRuns, follow, dataFolder, report });
+  const agent = makeAgent?.({
+    clock,
+    writer,
+    head: store.head,
+    runs: store.listRuns,
+    endedMs: store.endedMs,
+    follow: follower(store, bus),
+    blob: (tenant, ref) => wholeBlob(blobs, tenant, ref),
+    allowances: store.allowances,
+    dataFolder,
+    durability,
+    checkpointLimits: checkpointLimitsOf(settings),
+    report,
+  });
+  store.onErased(async (roots) => agent?.forget(roots));
   const rooms: Rooms = {
     clock,
     store,
@@ -120,11 +136,14 @@ export async function startGateway(
     ...streamRoutes(rooms, webSockets(rooms)),
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
+    ...checkpointRoutes(rooms),
     ...forkRoutes(rooms),
     ...sessionRoutes(rooms),
     ...appendRoutes(rooms),
     ...controlRoutes(rooms),
+    ...approvalRoutes(rooms),
     ...blobRoutes(rooms),
+    ...loomRoutes(rooms),
     ...retentionRoutes(rooms),
     ...accessRoutes(rooms, settings.auth, credentials),
     ...operationRoutes(rooms, settings, () => door.connections),

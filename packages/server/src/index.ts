@@ -1,4 +1,4 @@
-export type { Agent, AgentHost, MakeAgent } from "./agent.js";
+export type { Agent, AgentHost, CheckpointLimits, Checkpoints, MakeAgent, Restored } from "./agent.js";
 export { type Caller, type Credentials, isScope, isTenant, type Scope, scopes } from "./auth/caller.js";
 export { countKeys } from "./auth/jwks.js";
 export { type JwtOptions, jwtCredentials } from "./auth/jwt.js";
@@ -12,6 +12,7 @@ export { type Gateway, startGateway } from "./gateway.js";
 export { type Ingest, type IngestOptions, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
 export type { Head, RunRecord } from "./log/head.js";
+export type { Allowance } from "./log/record.js";
 export { type Redact, redactor } from "./redact.js";
 export { logLevels } from "./report.js";
 export { retention } from "./retention.js";

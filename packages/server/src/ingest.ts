@@ -12,13 +12,15 @@ import { type Appended, appendDrafts, type ProducerClaim } from "./log/accept.js
 import { spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
 import { type ForkedFrom, type Idempotency, isEnded, type RunRecord } from "./log/head.js";
-import { closeRequest, end, headIn, type Said, StaleFold } from "./log/lifecycle.js";
+import { abort, closeRequest, end, headIn, type Said, StaleFold } from "./log/lifecycle.js";
 import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
 import type { RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
 export interface NewRun {
+  /** Where something was put under it before; another one otherwise. */
+  readonly run_id?: string;
   readonly messages: readonly Facts[];
   readonly session_id: string | null;
   readonly agent: string | null;
@@ -31,6 +33,8 @@ export interface NewRun {
   /** Further members of `turn.submitted`. */
   readonly asked: Facts;
   readonly forked_from?: ForkedFrom;
+  /** The run that it takes the place of: that is aborted in the same commit, if it lives. */
+  readonly rewinds?: string;
   /** What its session is called already. */
   readonly title?: string;
 }
@@ -71,6 +75,8 @@ export interface IngestOptions {
 export interface Ingest {
   /** Under a key that the tenant has used for the same request, answers what that was answered. */
   create(tenant: string, run: NewRun, idempotency?: Idempotency): Promise<CreatedRun>;
+  /** What an earlier request under this key was answered; undefined where there was none. */
+  created(tenant: string, idempotency: Idempotency): Promise<CreatedRun | undefined>;
   /** All or nothing. With a claim, drafts that are already stored are skipped. */
   append(key: RunKey, drafts: readonly Draft[], claim?: ProducerClaim): Promise<Appended>;
   spawn(key: RunKey, child: NewChild, idempotency?: Idempotency): Promise<SpawnedRun>;
@@ -132,15 +138,12 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     async create(tenant, run, idempotency) {
       return change({ tenant, run_id: "" }, (commit): CreatedRun => {
         const made = createdBefore(commit, null, idempotency);
-        if (made !== undefined) {
-          const { run_id, planning_gate, forked_from = null } = made;
-          const session_id = made.session_id ?? "";
-          return { run_id, session_id, state: firstState(planning_gate), forked_from, replayed: true };
-        }
+        if (made !== undefined) return replayed(made);
+        const run_id = run.run_id ?? commit.newId("run", commit.nowMs);
+        if (run.rewinds !== undefined) abort(commit, run.rewinds, `rewound, continues as ${run_id}`);
         if (commit.liveRuns() >= liveRunsMax) {
           throw new RunwireError("KAI-LIMIT-RUNS-0001", `${liveRunsMax} may live at once`);
         }
-        const run_id = commit.newId("run", commit.nowMs);
         const session_id = run.session_id ?? commit.newId("sess", commit.nowMs);
         const state = firstState(run.planning_gate);
         const { forked_from = null } = run;
@@ -180,6 +183,12 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
         return { run_id, session_id, state, forked_from };
       });
     },
+
+    created: (tenant, idempotency) =>
+      change({ tenant, run_id: "" }, (commit) => {
+        const made = createdBefore(commit, null, idempotency);
+        return made === undefined ? undefined : replayed(made);
+      }),
 
     async append(key, drafts, claim) {
       const said = new Map<string, Said>();
@@ -270,6 +279,11 @@ function createdBefore(
     throw new RunwireError("KAI-REQUEST-KEY-0001");
   }
   return made;
+}
+
+function replayed({ run_id, session_id, planning_gate, forked_from = null }: RunRecord): CreatedRun {
+  const state = firstState(planning_gate);
+  return { run_id, session_id: session_id ?? "", state, forked_from, replayed: true };
 }
 
 /** Whether it was lost: the producer may have come back since the sweep began. */

@@ -25,7 +25,7 @@ export async function resumeFrom(
 ): Promise<Resume> {
   const state = dialect.first;
   const start: Resume = { after: 0, state, number: 0, atEnd: false };
-  if (given === undefined || !/^[0-9]{1,15}$/.test(given)) return start;
+  if (!isNumber(given)) return start;
   const number = Number(given);
   if (number === 0) return start;
   const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
@@ -39,4 +39,9 @@ export async function resumeFrom(
   if (number > here[cursor]) return start;
   const after = cursor === "pos" ? number : await store.posOfSeq(key, view, number);
   return { after, state, number, atEnd: number === here[cursor] };
+}
+
+/** Whether a cursor can be used at all. */
+export function isNumber(given: string | undefined): given is string {
+  return given !== undefined && /^[0-9]{1,15}$/.test(given);
 }

@@ -1,4 +1,5 @@
 import { limits } from "@runwire/protocol";
+import type { CheckpointLimits } from "./agent.js";
 import type { QuotaLimits } from "./quotas.js";
 import type { LogLevel } from "./report.js";
 import type { RetentionDays } from "./store.js";
@@ -52,6 +53,12 @@ export interface Settings {
   readonly retentionErrorDays: number;
   /** Of the full view; 0 for as long as the run. */
   readonly retentionFullDays: number;
+  /** Checkpoints of each run of the built-in agent: the most recent ones; 0 for none. */
+  readonly checkpointRetentionPerRun: number;
+  /** Days for which a tree's checkpoints are kept after its end; 0 for as long as the run. */
+  readonly checkpointRetentionDays: number;
+  /** Checkpoints of each tenant, in MiB. */
+  readonly checkpointQuotaMib: number;
 }
 
 /** What the log may tell of them: named one by one, so that a secret is never among them by chance. */
@@ -99,6 +106,9 @@ export const defaultSettings: Settings = {
   retentionAbortedDays: 30,
   retentionErrorDays: 30,
   retentionFullDays: 0,
+  checkpointRetentionPerRun: 10,
+  checkpointRetentionDays: 7,
+  checkpointQuotaMib: 500,
 };
 
 /** What one tenant may do to a server that it shares with others. */
@@ -121,6 +131,18 @@ export function retentionOf(settings: Settings): RetentionDays {
     aborted_days: days(settings.retentionAbortedDays),
     error_days: days(settings.retentionErrorDays),
     full_days: days(settings.retentionFullDays),
+  };
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const bytesPerMib = 1024 * 1024;
+
+export function checkpointLimitsOf(settings: Settings): CheckpointLimits {
+  const { checkpointRetentionPerRun, checkpointRetentionDays, checkpointQuotaMib } = settings;
+  return {
+    perRunMax: checkpointRetentionPerRun,
+    endedMsMax: checkpointRetentionDays === 0 ? Number.POSITIVE_INFINITY : checkpointRetentionDays * dayMs,
+    tenantBytesMax: checkpointQuotaMib * bytesPerMib,
   };
 }
 

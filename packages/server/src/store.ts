@@ -4,7 +4,7 @@
 import type { InboxItem, RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head, RunRecord } from "./log/head.js";
-import type { BlobRef } from "./log/record.js";
+import type { Allowance, BlobRef } from "./log/record.js";
 
 /** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
@@ -52,12 +52,19 @@ export interface Store {
 
   /** Trees that have ended, the oldest first. Ages are counted by the store's own clock, which no jump makes run. */
   endedTrees(tenant: string, query: TreeQuery): Promise<TreePage>;
+  /** How long ago a run has ended, by the same clock: null while it lives, undefined where there is none. */
+  endedMs(key: RunKey): Promise<number | null | undefined>;
   /** Tenants that have runs, in order, after a name. */
   tenants(after: string, limit: number): Promise<readonly string[]>;
   /** What was set for a tenant; undefined where nothing was. */
   tenantSettings(tenant: string): Promise<TenantSettings | undefined>;
   /** Null takes back what was set. */
   setTenantSettings(tenant: string, settings: TenantSettings | null): Promise<void>;
+
+  /** Tools that are approved for every run of the tenant, and for those of the session where one is named; oldest first. */
+  allowances(tenant: string, session_id: string | null): Promise<readonly Allowance[]>;
+  /** Takes back; whether there was anything to take back. */
+  disallow(tenant: string, tool: string, session_id: string | null): Promise<boolean>;
 
   /** A blob that a run of this tenant refers to; undefined where none does. */
   blob(tenant: string, ref: string): Promise<BlobRef | undefined>;
@@ -83,6 +90,8 @@ export interface Store {
   onMoved(heard: (log: RunKey) => void): void;
   /** Hears of blobs that erased trees no longer refer to; the erasing waits for it. */
   onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
+  /** Hears of trees that were erased; the erasing waits for it. */
+  onErased(heard: (roots: readonly RunKey[]) => Promise<void>): void;
   levels(): StoreLevels;
   close(): Promise<void>;
 }

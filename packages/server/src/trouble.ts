@@ -34,13 +34,15 @@ export async function sweep({
   ingest,
   store,
   retention,
+  agent,
   metrics,
   report,
-}: Pick<Rooms, "ingest" | "store" | "retention" | "metrics" | "report">): Promise<void> {
+}: Pick<Rooms, "ingest" | "store" | "retention" | "agent" | "metrics" | "report">): Promise<void> {
   const { leasesLost, failures } = await ingest.sweep();
   const trouble = [...failures];
   await store.prune().catch((error: unknown) => trouble.push(error));
   await retention.sweep().catch((error: unknown) => trouble.push(error));
+  await agent?.sweep().catch((error: unknown) => trouble.push(error));
   metrics.swept({ leasesLost, failures: trouble.length });
   if (trouble.length === 0) return;
   report("warn", "sweep failed", { failures: trouble.length, error: String(trouble[0]) });

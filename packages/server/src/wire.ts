@@ -62,7 +62,7 @@ export function chunk(bytes: Buffer): Buffer {
 const crlf = Buffer.from("\r\n");
 
 /** An unmasked, unfragmented text frame (RFC 6455, 5.2). */
-function websocketText(text: string): Buffer {
+export function websocketText(text: string): Buffer {
   const length = Buffer.byteLength(text);
   const headBytes = length < 126 ? 2 : length < 65536 ? 4 : 10;
   const frame = Buffer.allocUnsafe(headBytes + length);

@@ -5,22 +5,17 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  createKey,
-  defaultSettings,
-  readKeys,
-  revokeKey,
-  type Settings,
-  startGateway,
-} from "@runwire/server";
+import { createKey, readKeys, revokeKey, startGateway } from "@runwire/server";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type AllSettings, allDefaults } from "../settings.js";
 import { selfSigned } from "../testing/certificate.js";
 import { access, judgeKeys } from "./access.js";
 import { database, judgeDatabase } from "./database.js";
 import { type Facts, inWords } from "./finding.js";
 import { folder } from "./folder.js";
 import { judgeNode, judgeOpenFiles, judgeSpace } from "./machine.js";
+import { mcp } from "./mcp.js";
 import { judgeServer } from "./server.js";
 import { tls } from "./tls.js";
 
@@ -35,7 +30,7 @@ beforeEach(() => {
 afterEach(() => rmSync(data, { recursive: true }));
 
 function facts(given: object = {}, now = nowMs): Facts {
-  return { settings: { ...defaultSettings, dataFolder: data, ...given } as Settings, nowMs: now };
+  return { settings: { ...allDefaults, dataFolder: data, ...given } as AllSettings, nowMs: now };
 }
 
 describe("the data folder", () => {
@@ -296,5 +291,19 @@ describe("a certificate", () => {
     ]);
     expect(await at(nowMs, { tlsCert: cert })).toEqual(["wrong: --tls-cert is set, and --tls-key is not"]);
     expect(await at(nowMs, {})).toEqual([]);
+  });
+});
+
+describe("MCP servers", () => {
+  it("are reached, or it is said that runs go on without them", async () => {
+    expect(await mcp(facts())).toEqual([]);
+    const servers = [{ name: "nowhere", command: join(data, "no-such-program") }];
+    expect(await mcp(facts({ mcp: servers }))).toMatchObject([
+      {
+        result: "doubtful",
+        says: expect.stringContaining("nowhere"),
+        todo: expect.stringContaining("without"),
+      },
+    ]);
   });
 });

@@ -7,8 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { createKey, defaultSettings } from "@runwire/server";
+import { createKey } from "@runwire/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { allDefaults } from "../settings.js";
 import { paintFor } from "../terminal.js";
 import { selfSigned } from "../testing/certificate.js";
 import { examine, write } from "./doctor.js";
@@ -187,7 +188,7 @@ describe("runwire doctor", () => {
 
   it("goes on where one check cannot be made", async () => {
     const found = await examine(
-      { settings: defaultSettings, nowMs: 0 },
+      { settings: allDefaults, nowMs: 0 },
       {
         a: () => {
           throw new Error("EIO");

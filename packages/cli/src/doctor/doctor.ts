@@ -9,6 +9,7 @@ import { database } from "./database.js";
 import { type Check, type Facts, type Finding, why, wrong } from "./finding.js";
 import { folder } from "./folder.js";
 import { diskSpace, nodeVersion, openFiles } from "./machine.js";
+import { mcp } from "./mcp.js";
 import { server } from "./server.js";
 import { settingsWithFindings } from "./settings.js";
 import { tls } from "./tls.js";
@@ -22,6 +23,7 @@ const checks: { readonly [about: string]: Check } = {
   server,
   access,
   tls,
+  mcp,
 };
 
 const marks = {

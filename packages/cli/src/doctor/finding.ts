@@ -1,4 +1,4 @@
-import type { Settings } from "@runwire/server";
+import type { AllSettings } from "../settings.js";
 
 /** One thing that a check found, and what to do about it. */
 export interface Finding {
@@ -11,7 +11,7 @@ export interface Finding {
 
 /** What a server with these settings would meet, now. */
 export interface Facts {
-  readonly settings: Settings;
+  readonly settings: AllSettings;
   readonly nowMs: number;
 }
 

@@ -1,7 +1,6 @@
 // The settings as a server would read them, but with every mistake told and not only the first.
 
-import { defaultSettings, type Settings } from "@runwire/server";
-import { readEach } from "../settings.js";
+import { type AllSettings, allDefaults, readEach } from "../settings.js";
 import { type Finding, right, why, wrong } from "./finding.js";
 
 interface Flags {
@@ -12,7 +11,7 @@ interface Flags {
 export function settingsWithFindings(
   flags: Flags,
   env: NodeJS.ProcessEnv,
-): { readonly settings: Settings; readonly findings: readonly Finding[] } {
+): { readonly settings: AllSettings; readonly findings: readonly Finding[] } {
   const findings: Finding[] = [];
   const tell = (error: unknown): void => {
     findings.push(wrong("settings", why(error), "mend it; `runwire serve --help` lists all settings"));
@@ -46,7 +45,7 @@ export function settingsWithFindings(
   } catch (error) {
     tell(error);
     // Where the data is matters most to the other checks.
-    const dataFolder = goodFlags.data ?? goodVariables.RUNWIRE_DATA ?? defaultSettings.dataFolder;
-    return { settings: { ...defaultSettings, dataFolder: String(dataFolder) }, findings };
+    const dataFolder = goodFlags.data ?? goodVariables.RUNWIRE_DATA ?? allDefaults.dataFolder;
+    return { settings: { ...allDefaults, dataFolder: String(dataFolder) }, findings };
   }
 }

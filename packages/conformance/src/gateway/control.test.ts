@@ -161,8 +161,45 @@ describe("the state of a run", () => {
       ["run.lifecycle", { state: "running", reason: null }],
       ["steer.accepted", { steer_id: steered.body.steer_id, text: "mind the step" }],
       ["control.requested", { action: "abort", reason: "enough" }],
+      ["steer.leftover", { steer_id: steered.body.steer_id, text: "mind the step" }],
       ["run.lifecycle", { state: "aborted", reason: "enough" }],
     ]);
+  });
+
+  it.each(["done", "error"] as const)(
+    "is handed back where the run is %s without having taken it up, and only then [RW-CONTROL-8]",
+    async (state) => {
+      const run_id = await createRun(url);
+      const steers = await Promise.all(
+        ["one", "two", "three"].map((text) => control(url, run_id, "steer", { text })),
+      );
+      const [heard, given, late] = steers.map(({ body }) => body.steer_id as string) as [
+        string,
+        string,
+        string,
+      ];
+      await append(
+        url,
+        run_id,
+        say("steer.delivered", { steer_id: heard, text: "one" }),
+        say("steer.leftover", { steer_id: given, text: "two" }),
+        say("text.delta", { text: "well" }),
+        lifecycle(state),
+      );
+      const leftovers = (await allEvents(url, run_id)).filter(({ type }) => type === "steer.leftover");
+      expect(leftovers.map(({ payload }) => (payload as { steer_id: string }).steer_id)).toEqual([
+        given,
+        late,
+      ]);
+      expect((await allEvents(url, run_id)).at(-2)?.type).toBe("steer.leftover");
+    },
+  );
+
+  it("is refused where a hundred wait already [RW-CONTROL-8]", async () => {
+    const run_id = await createRun(url);
+    for (let i = 0; i < 100; i++) await control(url, run_id, "steer", { text: String(i) });
+    const refused = await control(url, run_id, "steer", { text: "one more" });
+    expect([refused.status, codeOf(refused)]).toEqual([409, "KAI-RUN-STATE-0001"]);
   });
 
   it("is not changed twice by the same control [RW-STATE-3]", async () => {

@@ -234,3 +234,38 @@ describe("a fork", () => {
     rmSync(dataFolder, { recursive: true });
   });
 });
+
+describe("a rewind", () => {
+  it("needs what ending a run needs and what beginning one needs [RW-CKPT-4]", async () => {
+    const dataFolder = mkdtempSync(join(tmpdir(), "runwire-rewind-keys-"));
+    const keyed = (...scopes: readonly ("write" | "control")[]) => {
+      const wish = { tenant: "acme", scopes, name: "", lifeMs: undefined };
+      return { Authorization: `Bearer ${createKey(join(dataFolder, "keys.json"), wish, Date.now()).key}` };
+    };
+    const [write, controls, both] = [keyed("write"), keyed("control"), keyed("write", "control")];
+    const locked = await startGateway({ port: 0, dataFolder, durability: "os", auth: "keys" });
+    const made = await call(locked.url, "POST", "/v1/agent/runs", { producer: "external" }, both);
+    const path = runPath(made.body.run_id as string, "rewind");
+    const rewind = (headers: typeof both) =>
+      call(locked.url, "POST", path, { checkpoint_id: "ckpt_1" }, headers);
+    expect((await rewind(write)).status).toBe(403);
+    expect((await rewind(controls)).status).toBe(403);
+    expect(codeOf(await rewind(both))).toBe("KAI-RUN-POINT-0001");
+    await locked.close();
+    rmSync(dataFolder, { recursive: true });
+  });
+
+  it("of a run that someone outside writes has no workspace to go back to [RW-CKPT-3] [RW-CKPT-4]", async () => {
+    const run_id = await createRun(url);
+    const step = { step_index: 0, step_kind: "done", checkpoint_id: "ckpt_1" };
+    await append(url, run_id, say("step.boundary", step));
+    const refused = await control(url, run_id, "rewind", { checkpoint_id: "ckpt_1" });
+    expect([refused.status, codeOf(refused)]).toEqual([410, "KAI-RUN-POINT-0002"]);
+    const { checkpoints } = (await call(url, "GET", runPath(run_id, "checkpoints"))).body;
+    expect(checkpoints).toEqual([
+      { ...step, pos: 3, seq: 2, ts: expect.any(String), bytes: null, kept: false },
+    ]);
+    expect((await fork(run_id, { checkpoint_id: "ckpt_1" })).body.workspace).toBe("fresh");
+    expect((await call(url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
+  });
+});

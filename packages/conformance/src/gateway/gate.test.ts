@@ -12,6 +12,7 @@ import {
   type Headers,
   type Key,
   newKey,
+  newRun,
   type Question,
   questionFor,
   type RouteUnderTest,
@@ -81,7 +82,7 @@ describe("every route", () => {
     each(
       routes.filter(({ scope, method }) => scope === "anyone" && method === "GET"),
       async (route) => {
-        const question = questionFor(route);
+        const question = questionFor(route, { name: "runtime-event" });
         const stranger = await ask(server.url, question);
         expect([route.name, stranger.status]).toEqual([route.name, 200]);
         for (const headers of [bob.headers, bearer("x"), { Authorization: "Basic eDp5" }]) {
@@ -299,6 +300,27 @@ describe("another tenant's admin", () => {
       }
     });
     expect(await everything()).toEqual(before);
+  });
+
+  it("neither has nor takes back what Alice has approved for good [RW-TENANT-1]", async () => {
+    const path = "/v1/agent/approvals";
+    const own = await newRun(server.url, alice.headers);
+    const asked = [say("approval.requested", { approval_id: "appr_good", tool: "shell" })];
+    const post = (rest: string, body: unknown): Promise<Answer> =>
+      ask(server.url, { method: "POST", path: runPath(own, rest), headers: alice.headers, body });
+    expect((await post("events", asked)).status).toBe(200);
+    expect((await post("approvals/appr_good", { decision: "always" })).status).toBe(200);
+    const take = (headers: Headers): Promise<Answer> =>
+      ask(server.url, { method: "DELETE", path: `${path}?tool=shell`, headers });
+    expect((await ask(server.url, { path, headers: bob.headers })).body).toEqual({ approvals: [] });
+    expect((await take(bob.headers)).status).toBe(404);
+    expect((await ask(server.url, { path, headers: alice.headers })).body.approvals).toHaveLength(1);
+    expect((await take(alice.headers)).status).toBe(204);
+    await ask(server.url, {
+      method: "DELETE",
+      path: runPath(own, "").replace(/\/$/, ""),
+      headers: alice.headers,
+    });
   });
 
   it("finds nothing of them in lists, streams of several runs, tickets and retention [RW-TENANT-1]", async () => {

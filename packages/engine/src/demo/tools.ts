@@ -1,4 +1,5 @@
 import type { Tool } from "../tool.js";
+import { checkedTool } from "../tools/input.js";
 import { factOn } from "./subjects.js";
 
 export interface DemoToolOptions {
@@ -9,7 +10,7 @@ export interface DemoToolOptions {
 /** A search that needs no network. */
 export function demoTools({ searchMs }: DemoToolOptions): readonly Tool[] {
   return [
-    {
+    checkedTool<{ readonly query: string }>({
       name: "demo.search",
       description: "Looks a subject up in what the demo knows by heart.",
       effect: "read-only",
@@ -19,8 +20,7 @@ export function demoTools({ searchMs }: DemoToolOptions): readonly Tool[] {
         additionalProperties: false,
         properties: { query: { type: "string" } },
       },
-      async run(input, { signal, say }) {
-        const { query } = input as { query: string };
+      async run({ query }, { signal, say }) {
         say(`Searching for ${query} …`);
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, searchMs);
@@ -32,6 +32,6 @@ export function demoTools({ searchMs }: DemoToolOptions): readonly Tool[] {
         });
         return { query, text: factOn(query) };
       },
-    },
+    }),
   ];
 }

@@ -13,7 +13,11 @@ export interface CheckedTool<Input> extends Omit<Tool, "run"> {
 /** The tool, with its schema compiled once, and run only with what fits it. */
 export function checkedTool<Input>(tool: CheckedTool<Input>): Tool {
   const check = inputCheck<Input>(tool.input_schema);
-  return { ...tool, run: async (input, context) => tool.run(check(input), context) };
+  return {
+    ...tool,
+    check: (input) => void check(input),
+    run: async (input, context) => tool.run(check(input), context),
+  };
 }
 
 /** Gives the input back as what the schema says it is, or throws a ToolFailure `invalid-input`. */

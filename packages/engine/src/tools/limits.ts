@@ -44,6 +44,8 @@ export const toolLimits = {
   mcpPingMs: 2000,
   /** How long a server may take to end its session when it is closed. */
   mcpCloseMs: 1000,
+  /** After a server could not be reached, runs do without it for this long before it is tried again. */
+  mcpRetryMs: 30_000,
   mcpToolsMax: 256,
   mcpDescriptionCharsMax: 4096,
   mcpSchemaCharsMax: 64 * KiB,

@@ -41,7 +41,8 @@ async function toolsOf(server: McpServer, connection: McpConnection): Promise<re
     throw new Error(`an MCP server cannot be named ${server.name}`);
   try {
     const listed = await list(connection);
-    return listed.map((tool) => toolFrom(server, tool, connection));
+    const version = (await connection.client()).getServerVersion()?.version;
+    return listed.map((tool) => toolFrom(server, version, tool, connection));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`the MCP server ${server.name} gives no tools: ${why}`, { cause });
@@ -67,9 +68,15 @@ async function list(connection: McpConnection): Promise<readonly McpTool[]> {
   return all;
 }
 
+const versionCharsMax = 64;
 const checkObject = inputCheck<{ [name: string]: unknown }>({ type: "object" });
 
-function toolFrom(server: McpServer, tool: McpTool, connection: McpConnection): Tool {
+function toolFrom(
+  server: McpServer,
+  version: string | undefined,
+  tool: McpTool,
+  connection: McpConnection,
+): Tool {
   if (!/^[\w./-]{1,128}$/.test(tool.name)) throw new Error("a tool has a name that cannot be used");
   if (JSON.stringify(tool.inputSchema).length > toolLimits.mcpSchemaCharsMax) {
     throw new Error(`the schema of ${tool.name} is too large`);
@@ -79,6 +86,7 @@ function toolFrom(server: McpServer, tool: McpTool, connection: McpConnection): 
     description: (tool.description ?? "").slice(0, toolLimits.mcpDescriptionCharsMax),
     effect: tool.annotations?.readOnlyHint === true ? "read-only" : "destructive",
     input_schema: tool.inputSchema,
+    ...(version === undefined ? {} : { skill_id: `${server.name}@${version.slice(0, versionCharsMax)}` }),
     async run(input, { signal }) {
       signal.throwIfAborted();
       const params = { name: tool.name, arguments: checkObject(input) };

@@ -48,7 +48,7 @@ describe("a run's toolbox", () => {
     );
     fc.assert(
       fc.property(fc.array(patterns), names, (allowed, name) => {
-        const box = toolbox({ tools: all, allowed });
+        const box = toolbox({ tools: all, allowed: [allowed] });
         if (box.specs.some((spec) => spec.name === name)) expect(box.find(name).name).toBe(name);
         else {
           const kind = all.some((known) => known.name === name) ? "tool-not-allowed" : "unknown-tool";
@@ -68,7 +68,7 @@ describe("a run's toolbox", () => {
     [["*.read", "fi*", "file.**"], []],
     [[], []],
   ])("with %j allowed it holds %j", (allowed, names) => {
-    expect(toolbox({ tools: all, allowed }).tools.map(({ name }) => name)).toEqual(names);
+    expect(toolbox({ tools: all, allowed: [allowed] }).tools.map(({ name }) => name)).toEqual(names);
   });
 
   it("holds everything when nothing is said about what is allowed", () => {

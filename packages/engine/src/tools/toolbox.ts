@@ -5,8 +5,11 @@ import { type Tool, ToolFailure } from "../tool.js";
 
 export interface ToolboxOptions {
   readonly tools: readonly Tool[];
-  /** Names, or beginnings of names as `file.*`; `*` is all of them. Without it, all are allowed; an empty one allows none. */
-  readonly allowed?: readonly string[];
+  /**
+   * Lists of names, or of beginnings of names as `file.*`; `*` is all of them. A tool must be in each list: without
+   * any all are allowed, an empty one allows none.
+   */
+  readonly allowed?: readonly (readonly string[])[];
 }
 
 export interface Toolbox {
@@ -18,11 +21,11 @@ export interface Toolbox {
   find(name: string): Tool;
 }
 
-export function toolbox({ tools, allowed = ["*"] }: ToolboxOptions): Toolbox {
+export function toolbox({ tools, allowed = [] }: ToolboxOptions): Toolbox {
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   if (byName.size !== tools.length) throw new Error(`two tools are named ${twiceIn(tools)}`);
   const inside = [...byName.values()]
-    .filter(({ name }) => allowed.some((pattern) => isNamedBy(pattern, name)))
+    .filter(({ name }) => allowed.every((list) => list.some((pattern) => isNamedBy(pattern, name))))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   return {
     tools: inside,
@@ -37,7 +40,7 @@ export function toolbox({ tools, allowed = ["*"] }: ToolboxOptions): Toolbox {
 }
 
 /** A `*` means something at the end only: after a dot, or alone. Anywhere else it names no tool. */
-function isNamedBy(pattern: string, name: string): boolean {
+export function isNamedBy(pattern: string, name: string): boolean {
   if (pattern === "*") return true;
   return pattern.endsWith(".*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 }

@@ -123,7 +123,8 @@ const failures: { readonly [code: string]: readonly [string, string] } = {
   EDQUOT: ["full", "The disk quota is used up."],
 };
 
-function openFolder(path: string): Promise<FileHandle> {
+/** Never through a link. */
+export function openFolder(path: string): Promise<FileHandle> {
   return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 

@@ -1,9 +1,13 @@
 import type { Dialect } from "../dialect.js";
 import { koder } from "./koder.js";
 import { loom, loomExport } from "./loom/loom.js";
+import { runtime, runtimeJsonRpc } from "./runtime/index.js";
 import { runwire } from "./runwire.js";
 
 /** What is spoken, by name. The first is the default on the wire. */
 export const dialects: ReadonlyMap<string, Dialect> = new Map(
-  [koder, runwire, loom, loomExport].map((dialect) => [dialect.name, dialect as Dialect]),
+  [koder, runwire, loom, loomExport, runtime, runtimeJsonRpc].map((dialect) => [
+    dialect.name,
+    dialect as Dialect,
+  ]),
 );

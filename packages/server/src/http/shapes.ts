@@ -28,7 +28,13 @@ export const created = members({
   stream_url: z.string(),
 });
 
-export const forkedFrom = members({ run_id: id, pos: z.number(), seq: z.number() });
+export const forkedFrom = members({
+  run_id: id,
+  pos: z.number(),
+  seq: z.number(),
+  checkpoint_id: id.optional(),
+  workspace_from: id.optional().describe("the checkpoint that its workspace was restored from"),
+});
 
 export const runSummary = members({
   run_id: id,
@@ -63,6 +69,17 @@ export const inboxItem = members({
   expires_at: z.string().nullable(),
   title: z.string().nullable(),
 }).meta({ id: "InboxItem" });
+
+export const checkpoint = members({
+  checkpoint_id: id,
+  step_index: z.number(),
+  step_kind: z.string(),
+  pos: z.number().describe("of the step's end, in the default view"),
+  seq: z.number(),
+  ts: time,
+  bytes: z.number().nullable().describe("what it takes on disk; null where it is not kept"),
+  kept: z.boolean().describe("whether a run can begin with its workspace"),
+}).meta({ id: "Checkpoint" });
 
 export const event = members({
   id,

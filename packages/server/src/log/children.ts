@@ -3,7 +3,7 @@
 import { type Facts, isRunId, limits, RunwireError, type Scope } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
 import { type Idempotency, isEnded } from "./head.js";
-import { headIn } from "./lifecycle.js";
+import { headIn, move, parentPaused } from "./lifecycle.js";
 
 /** A live descendant that a draft names, or a refusal. */
 export function descendant(commit: Commit, run_id: string, child_id: string): string {
@@ -73,5 +73,8 @@ export function spawn(
     type: "turn.submitted",
     payload: { messages, agent, session_id, parent_id, ...asked },
   });
+  // A pause reaches what the agent was about to spawn; whoever writes from outside knows what it does.
+  if (parent.state === "paused" && !run.external)
+    move(commit, child_id, { state: "paused", reason: parentPaused });
   return child_id;
 }

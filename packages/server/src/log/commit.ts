@@ -31,7 +31,14 @@ import {
   type RunRecord,
   withProducer,
 } from "./head.js";
-import { type BlobRef, isFeed, type Place, type ProducerMark, type Record } from "./record.js";
+import {
+  type Allowance,
+  type BlobRef,
+  isFeed,
+  type Place,
+  type ProducerMark,
+  type Record,
+} from "./record.js";
 
 /** What a writer may do inside the transaction. A throw takes back everything this writer did. */
 export interface Commit {
@@ -48,6 +55,8 @@ export interface Commit {
   write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void;
   /** The draft as `write` would store it, to compare it with what is stored. */
   asWritten(draft: Draft): Draft;
+  /** Kept with whatever else this writer writes. */
+  allow(allowance: Omit<Allowance, "at">): void;
   /** Stores how far a fenced producer has come, with whatever else this writer writes. */
   mark(producer: ProducerMark): void;
   /** The run's unsettled model text, given what was unsettled at a position of its default log. */
@@ -82,6 +91,7 @@ export interface Draftwork {
   readonly records: readonly Record[];
   readonly heads: ReadonlyMap<string, Head>;
   readonly created: readonly RunRecord[];
+  readonly allowed: readonly Allowance[];
   /** Heads that moved without a record, and must be stored themselves. */
   readonly kept: ReadonlySet<string>;
 }
@@ -90,6 +100,7 @@ export function draftwork(parts: CommitParts): Draftwork {
   const { nowMs, ids, headOf, isTaken, leaseLost } = parts;
   const records: Record[] = [];
   const created: RunRecord[] = [];
+  const allowed: Allowance[] = [];
   const heads = new Map<string, Head>();
   const kept = new Set<string>();
   const ts = isoTime(nowMs);
@@ -203,6 +214,7 @@ export function draftwork(parts: CommitParts): Draftwork {
     records,
     heads,
     created,
+    allowed,
     kept,
     commit: {
       nowMs,
@@ -228,6 +240,7 @@ export function draftwork(parts: CommitParts): Draftwork {
       committed: headOf,
       write,
       asWritten: (draft) => draft,
+      allow: (allowance) => void allowed.push({ ...allowance, at: ts }),
       tick,
       flush,
       mark(mark) {

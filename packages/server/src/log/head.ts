@@ -60,6 +60,8 @@ export interface ForkedFrom {
   readonly pos: number;
   readonly seq: number;
   readonly checkpoint_id?: string;
+  /** The checkpoint that its workspace was restored from; absent where that is fresh. */
+  readonly workspace_from?: string;
 }
 
 /** What a run was created with. */
@@ -81,6 +83,11 @@ export interface RunRecord {
   readonly forked_from: ForkedFrom | null;
 }
 
+export interface Steer {
+  readonly steer_id: string;
+  readonly text: string;
+}
+
 export interface Head {
   readonly run: RunRecord;
   readonly views: { readonly [V in View]: ViewHead };
@@ -96,6 +103,8 @@ export interface Head {
   /** Tool calls that have started and not ended, with when. */
   readonly calls: { readonly [call_id: string]: string };
   readonly requests: { readonly [id: string]: Request };
+  /** What people have said to it and it has not taken up. */
+  readonly steers: readonly Steer[];
   /** Live children. */
   readonly children: readonly string[];
   readonly producers: { readonly [id: string]: { readonly epoch: number; readonly seq: number } };
@@ -127,6 +136,7 @@ export function firstHead(run: RunRecord): Head {
     groups: [],
     calls: {},
     requests: {},
+    steers: [],
     children: [],
     producers: {},
     unsettled: false,
@@ -230,6 +240,14 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
     case "clarify.resolved":
       head.requests = resolved(head.requests, "clarify", p.clarify_id as string, p);
+      break;
+    case "steer.accepted":
+      if (typeof p.steer_id === "string")
+        head.steers = [...head.steers, { steer_id: p.steer_id, text: p.text as string }];
+      break;
+    case "steer.delivered":
+    case "steer.leftover":
+      head.steers = head.steers.filter(({ steer_id }) => steer_id !== p.steer_id);
       break;
     case "message.settled":
       head.unsettled = false;

@@ -11,7 +11,7 @@ import {
   type Scope,
 } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
-import type { Head } from "./head.js";
+import { type Head, isEnded } from "./head.js";
 
 /** Model text of a run's default log up to a position, folded before the commit. */
 export interface Said {
@@ -21,6 +21,9 @@ export interface Said {
 
 /** So that it fits into an event however it is escaped; a run must be able to end. The log has all of it. */
 const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
+
+/** Why a run is paused that nobody paused for itself. */
+export const parentPaused = "parent paused";
 
 /** Thrown where more text was committed after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
@@ -50,6 +53,7 @@ export function move(
   }
   if (isFinal(to)) closeOpenThings(commit, run_id);
   if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, of.said);
+  if (isFinal(to)) handBack(commit, run_id);
   commit.write(run_id, {
     type: "run.lifecycle",
     payload,
@@ -66,6 +70,13 @@ export function end(commit: Commit, run_id: string, state: "aborted" | "error", 
   move(commit, run_id, { state, reason });
 }
 
+/** Ends a run because somebody wants it: whoever writes it is told. One that has ended stays as it is. */
+export function abort(commit: Commit, run_id: string, reason: string | null): void {
+  if (isEnded(headIn(commit, run_id))) return;
+  commit.write(run_id, { type: "control.requested", payload: { action: "abort", reason } });
+  move(commit, run_id, { state: "aborted", reason: reason ?? "aborted" });
+}
+
 // What belongs to the run comes before its end: what it still has to say, then calls, requests and children that
 // are still open.
 function closeOpenThings(commit: Commit, run_id: string): void {
@@ -79,6 +90,12 @@ function closeOpenThings(commit: Commit, run_id: string): void {
     if (status === "pending") closeRequest(commit, run_id, id, "closed");
   }
   for (const child of headIn(commit, run_id).children) end(commit, child, "aborted", "parent ended");
+}
+
+/** What was said to the run too late goes back to whoever said it. */
+function handBack(commit: Commit, run_id: string): void {
+  for (const steer of headIn(commit, run_id).steers)
+    commit.write(run_id, { type: "steer.leftover", payload: { ...steer } });
 }
 
 /** Nobody answered: an approval fails closed, a question stays open to the agent's own judgement. */

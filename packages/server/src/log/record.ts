@@ -40,6 +40,17 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
+/** A tool that somebody has approved for more than one call. */
+export interface Allowance {
+  readonly tool: string;
+  /** Null: for every run of the tenant, until it is taken back. */
+  readonly session_id: string | null;
+  /** The run whose request was answered so. */
+  readonly run_id: string;
+  readonly approval_id: string;
+  readonly at: string;
+}
+
 export interface Record {
   readonly id: string;
   readonly ts: string;

@@ -2,11 +2,11 @@
 
 import { wrongBody } from "../http/check.js";
 import { replayedHeader } from "../http/idempotency.js";
-import type { NewRun } from "../ingest.js";
+import type { CreatedRun, NewRun } from "../ingest.js";
 import type { ForkedFrom, Idempotency } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 
-export interface Begun {
+interface Begun {
   readonly status: 201;
   readonly body: {
     readonly run_id: string;
@@ -29,9 +29,15 @@ export async function begin(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
   }
+  const { tools } = run.asked as { readonly tools?: readonly string[] };
+  if (!run.external) await agent?.check({ model: run.model, ...(tools === undefined ? {} : { tools }) });
   const made = await ingest.create(tenant, run, idempotency);
+  if (!run.external) agent?.take({ tenant, run_id: made.run_id });
+  return begun(made);
+}
+
+export function begun(made: CreatedRun): Begun {
   const { run_id, session_id, state, forked_from } = made;
-  if (!run.external) agent?.take({ tenant, run_id });
   const stream_url = `/v1/agent/runs/${run_id}/stream`;
   return {
     status: 201,

@@ -1,16 +1,22 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Draft, type Facts, planIntents, type RunState, RunwireError } from "@runwire/protocol";
+import { type Facts, limits, planIntents, type RunState, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
-import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { facts, id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
+import { id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
-import { answerOf, type Head, isEnded, type Request } from "../log/head.js";
-import { forbidden, headIn, move } from "../log/lifecycle.js";
+import { type Head, isEnded } from "../log/head.js";
+import { abort as end, forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
+import {
+  type Asking,
+  answerApproval,
+  answerClarification,
+  approvalAnswer,
+  clarifyAnswer,
+} from "./answers.js";
 
 const onlyReason = z.strictObject({ reason: reasonShape });
 const planStep = members({
@@ -32,12 +38,6 @@ const planAnswer = z.strictObject({
 });
 const newDirection = z.strictObject({ instruction: z.string().min(1) });
 const saying = z.strictObject({ text: z.string().min(1) });
-const approvalAnswer = z.strictObject({
-  decision: z.enum(["once", "session", "always", "deny"]),
-  reason: reasonShape,
-  input: facts.nullish().describe("replaces the arguments of the call"),
-});
-const clarifyAnswer = z.strictObject({ answer: z.unknown() });
 const answered = members({ run_id: id, request_id: id, status: z.string() });
 
 export function controlRoutes(rooms: Rooms): readonly Route[] {
@@ -66,8 +66,12 @@ export function controlRoutes(rooms: Rooms): readonly Route[] {
     post("redirect", "control", "give a run another direction", newDirection, redirect),
     post("steer", "control", "say something to a running run", saying, steer),
     post("abort", "control", "end a run", onlyReason, abort),
-    post("approvals/:request", "approve", "answer an approval request", approvalAnswer, answerApproval),
-    post("clarifications/:request", "approve", "answer a question", clarifyAnswer, answerClarification),
+    post("approvals/:request", "approve", "answer an approval request", approvalAnswer, (_, call) =>
+      answerApproval(rooms, askedIn(call), call.body),
+    ),
+    post("clarifications/:request", "approve", "answer a question", clarifyAnswer, (_, call) =>
+      answerClarification(rooms, askedIn(call), call.body),
+    ),
   ];
 }
 
@@ -100,9 +104,14 @@ async function approvePlan(
 
 async function pause(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
   const reason = call.body.reason ?? null;
-  return changed(rooms, call.tenant, call.run.run_id, (commit) =>
-    to(commit, call.run.run_id, "paused", { action: "pause", reason }, "paused"),
-  );
+  const { run_id } = call.run;
+  return changed(rooms, call.tenant, run_id, (commit) => {
+    to(commit, run_id, "paused", { action: "pause", reason }, "paused");
+    below(commit, run_id, ({ run, state }) => {
+      if (state !== "running") return;
+      to(commit, run.run_id, "paused", { action: "pause", reason: parentPaused }, "");
+    });
+  });
 }
 
 async function resume(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
@@ -114,6 +123,11 @@ async function resume(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Repl
     if (head.state !== "paused" && head.state !== "running")
       throw forbidden(head, "can be resumed only while it is paused");
     to(commit, run_id, "running", { action: "resume", reason }, "resumed");
+    // One that somebody paused for itself stays so.
+    below(commit, run_id, ({ run, state, reason: why }) => {
+      if (state !== "paused" || why !== parentPaused) return;
+      to(commit, run.run_id, "running", { action: "resume", reason: "parent resumed" }, "");
+    });
   });
 }
 
@@ -132,7 +146,12 @@ async function steer(
 ): Promise<Reply> {
   let steer_id = "";
   const reply = await changed(rooms, tenant, run_id, (commit) => {
-    live(commit, run_id);
+    const { steers } = live(commit, run_id);
+    if (steers.length >= limits.steersWaitingMax)
+      throw new RunwireError(
+        "KAI-RUN-STATE-0001",
+        `${run_id} has ${steers.length} messages that it has not taken up yet`,
+      );
     steer_id = commit.newId("steer", commit.nowMs);
     commit.write(run_id, { type: "steer.accepted", payload: { steer_id, text } });
   });
@@ -143,63 +162,9 @@ async function abort(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply
   const reason = call.body.reason ?? null;
   const { run_id } = call.run;
   return changed(rooms, call.tenant, run_id, (commit) => {
-    const head = headIn(commit, run_id);
-    if (head.state === "aborted") return;
-    live(commit, run_id);
-    ask(commit, run_id, { action: "abort", reason });
-    move(commit, run_id, { state: "aborted", reason: reason ?? "aborted" });
+    if (headIn(commit, run_id).state !== "aborted") live(commit, run_id);
+    end(commit, run_id, reason);
   });
-}
-
-async function answerApproval(rooms: Rooms, call: Said<typeof approvalAnswer>): Promise<Reply> {
-  const { decision, input } = call.body;
-  const reason = call.body.reason ?? null;
-  return answer(rooms, call, "approval", (approval_id) => ({
-    type: "approval.resolved",
-    payload: {
-      approval_id,
-      decision,
-      outcome: "answered",
-      reason,
-      ...(input == null ? {} : { input }),
-    },
-  }));
-}
-
-async function answerClarification(rooms: Rooms, call: Said<typeof clarifyAnswer>): Promise<Reply> {
-  const given = call.body.answer;
-  if (given == null) throw wrongBody("`answer` is needed");
-  return answer(rooms, call, "clarify", (clarify_id) => ({
-    type: "clarify.resolved",
-    payload: { clarify_id, answer: given, outcome: "answered" },
-  }));
-}
-
-/** First answer wins: the same again is fine, another is a conflict, one that came too late is gone. */
-async function answer(
-  rooms: Rooms,
-  call: Call,
-  kind: Request["kind"],
-  draftOf: (id: string) => { type: "approval.resolved" | "clarify.resolved"; payload: Facts },
-): Promise<Reply> {
-  const { run_id } = call.run;
-  const id = call.param("request");
-  await rooms.ingest.change(call.run, (commit) => {
-    const { requests } = headIn(commit, run_id);
-    const request = Object.hasOwn(requests, id) ? requests[id] : undefined;
-    if (request?.kind !== kind) throw new RunwireError("KAI-RUN-REQUEST-0001", id);
-    const late = request.expires_at !== null && Date.parse(request.expires_at) <= commit.nowMs;
-    if (request.status === "closed" || (request.status === "pending" && late)) {
-      throw new RunwireError("KAI-RUN-REQUEST-0003", id);
-    }
-    const draft = draftOf(id) as Draft;
-    if (request.status === "resolved") {
-      if (request.answer === answerOf(kind, commit.asWritten(draft).payload as Facts)) return;
-      throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered first by someone else`);
-    }
-    commit.write(run_id, draft);
-  });
-  return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
 }
 
 /** Asks the producer and changes the state, where that is a change at all. */
@@ -216,8 +181,22 @@ function to(
   move(commit, run_id, { state, reason });
 }
 
+/** Every live run below this one, parents first; not below one that somebody paused for itself. */
+function below(commit: Commit, run_id: string, each: (head: Head) => void): void {
+  for (const child_id of headIn(commit, run_id).children) {
+    const head = headIn(commit, child_id);
+    each(head);
+    const { state, reason } = headIn(commit, child_id);
+    if (state !== "paused" || reason === parentPaused) below(commit, child_id, each);
+  }
+}
+
 function ask(commit: Commit, run_id: string, payload: Facts & { action: string }): void {
   commit.write(run_id, { type: "control.requested", payload });
+}
+
+function askedIn({ run, param }: Call): Asking {
+  return { run, id: param("request") };
 }
 
 function live(commit: Commit, run_id: string): Head {

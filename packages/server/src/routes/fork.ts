@@ -1,28 +1,43 @@
-// Another run from any point of one: it begins with the same conversation, and the old run is not touched.
+// Another run from any point of one: it begins with the same conversation and, where the agent has kept it, the same
+// workspace. A fork leaves the old run as it is; a rewind takes its place.
+//
+//   found before ─▶ point ─▶ workspace ─▶ one commit: the old run ends (rewind), the new one begins ─▶ answer
+//
+// The workspace is there before the run that uses it: a crash or a failure in between leaves a folder that no run has,
+// and the old run as it was.
 
-import { is, messagesOf, RunwireError, type StoredEvent } from "@runwire/protocol";
+import { messagesOf, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
-import { conversationTo } from "../conversations.js";
+import type { Restored } from "../agent.js";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { created, forkedFrom, id, json } from "../http/shapes.js";
 import type { NewRun } from "../ingest.js";
-import type { Head } from "../log/head.js";
-import { resumeFrom } from "../resume.js";
+import type { Head, Idempotency } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
+import type { RunKey } from "../store.js";
 import { readableHead } from "../transports/open.js";
-import { begin } from "./begin.js";
+import { begin, begun } from "./begin.js";
+import { type Point, pointAt, pointOf } from "./point.js";
 
+const prompt = z.string().min(1).nullish().describe("what is asked next");
 const newFork = z.strictObject({
   at: z.int().min(1).nullish().describe("a number of the dialect's cursor; the whole run by default"),
   checkpoint_id: id.nullish().describe("or the step that has this checkpoint"),
-  prompt: z.string().min(1).nullish().describe("what is asked next"),
+  prompt,
 });
 const forkQuery = z.strictObject({ dialect: dialectParam("koder") });
+const newRewind = z.strictObject({
+  checkpoint_id: id.describe("one of `/checkpoints` that is kept"),
+  prompt,
+});
 
 type ForkCall = Call<z.output<typeof forkQuery>, z.output<typeof newFork>>;
+type RewindCall = Call<unknown, z.output<typeof newRewind>>;
+
+const newRunShape = created.extend({ forked_from: forkedFrom, workspace: z.enum(["restored", "fresh"]) });
 
 export function forkRoutes(rooms: Rooms): readonly Route[] {
   return [
@@ -34,42 +49,107 @@ export function forkRoutes(rooms: Rooms): readonly Route[] {
       query: forkQuery,
       body: newFork,
       headers: idempotencyHeader,
-      answers: {
-        201: {
-          does: "the new run",
-          content: json(
-            created.extend({ forked_from: forkedFrom, workspace: z.enum(["restored", "fresh"]) }),
-          ),
-        },
-      },
+      answers: { 201: { does: "the new run", content: json(newRunShape) } },
       handle: (call) => fork(rooms, call),
+    }),
+    route({
+      method: "POST",
+      path: "/v1/agent/runs/:id/rewind",
+      does: "go back to a checkpoint: another run begins there, and this one ends; needs `write` too",
+      scope: "control",
+      body: newRewind,
+      headers: idempotencyHeader,
+      answers: { 201: { does: "the new run", content: json(newRunShape) } },
+      handle: (call) => rewind(rooms, call),
     }),
   ];
 }
 
-/** Events 1 and 2 of a run are one commit: what was asked is part of every point. */
-const askedPos = 2;
-
 async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
   const { req, query, body, run: key } = call;
-  const { checkpoint_id, prompt } = body;
+  const { checkpoint_id } = body;
   if (body.at != null && checkpoint_id != null) throw wrongBody("send `at` or `checkpoint_id`, not both");
   const head = await readableHead(rooms, key);
-  const pos = await lastPos(rooms, head, call);
-  const isLast = (e: StoredEvent): boolean =>
-    checkpoint_id == null
-      ? e.pos === pos
-      : e.child_id === null && is(e, "step.boundary") && e.payload.checkpoint_id === checkpoint_id;
-  const { conversation, last } = await conversationTo(rooms.store, key, pos, isLast);
-  if (last === undefined)
-    throw new RunwireError(
-      "KAI-RUN-POINT-0001",
-      `no step of ${key.run_id} has the checkpoint ${checkpoint_id}`,
-    );
-  const { agent, planning_gate, external, lease_ms, metadata } = head.run;
+  const idempotency = idempotencyOf(req, "fork", key.run_id, query.dialect.name, body);
+  return once(rooms, key, idempotency, async () => {
+    const point =
+      checkpoint_id == null
+        ? await pointAt(rooms, head, query.dialect, body.at)
+        : await pointOf(rooms, head, checkpoint_id);
+    const restored =
+      point.checkpoint_id === null ? undefined : await restore(rooms, head, point.checkpoint_id);
+    return { run: another(head, point, body, restored), restored };
+  });
+}
+
+async function rewind(rooms: Rooms, { req, body, run: key, caller }: RewindCall): Promise<Reply> {
+  // It does what two routes do, and takes what both of them take.
+  if (!caller.scopes.has("write"))
+    throw new RunwireError("KAI-AUTH-SCOPE-0001", "this needs `write` and `control`");
+  const { checkpoint_id } = body;
+  const head = await readableHead(rooms, key);
+  const idempotency = idempotencyOf(req, "rewind", key.run_id, body);
+  return once(rooms, key, idempotency, async () => {
+    const point = await pointOf(rooms, head, checkpoint_id);
+    const restored = await restore(rooms, head, checkpoint_id);
+    if (restored === undefined) throw new RunwireError("KAI-RUN-POINT-0002", checkpoint_id);
+    return { run: { ...another(head, point, body, restored), rewinds: key.run_id }, restored };
+  });
+}
+
+interface Prepared {
+  readonly run: NewRun;
+  readonly restored: Restored | undefined;
+}
+
+/** Answers as before where the key has been used: then there is nothing to restore, or it may be gone by now. */
+async function once(
+  rooms: Rooms,
+  { tenant }: RunKey,
+  idempotency: Idempotency | undefined,
+  prepare: () => Promise<Prepared>,
+): Promise<Reply> {
+  const made = idempotency === undefined ? undefined : await rooms.ingest.created(tenant, idempotency);
+  if (made !== undefined) return told(begun(made));
+  const { run, restored } = await prepare();
+  try {
+    const answer = await begin(rooms, tenant, run, idempotency);
+    // Another request under the same key may have been first.
+    await restored?.settle(answer.body.run_id === restored.run_id ? "created" : "refused");
+    return told(answer);
+  } catch (error) {
+    const isRefused = error instanceof RunwireError && !error.code.startsWith("KAI-SERVER-");
+    await restored?.settle(isRefused ? "refused" : "unknown");
+    throw error;
+  }
+}
+
+function told({ status, body, headers }: ReturnType<typeof begun>): Reply {
+  const workspace = body.forked_from?.workspace_from === undefined ? "fresh" : "restored";
+  return { status, body: { ...body, workspace }, headers };
+}
+
+/** Only the agent has workspaces; the checkpoints of other producers are their own. */
+async function restore(
+  { agent }: Rooms,
+  { run }: Head,
+  checkpoint_id: string,
+): Promise<Restored | undefined> {
+  return run.external ? undefined : agent?.checkpoints.restore(run, checkpoint_id);
+}
+
+function another(
+  head: Head,
+  { conversation, last, checkpoint_id }: Point,
+  asked: Pick<z.output<typeof newFork>, "checkpoint_id" | "prompt">,
+  restored: Restored | undefined,
+): NewRun {
+  const { run_id, agent, planning_gate, external, lease_ms, metadata } = head.run;
   const { model, tools, approvals } = conversation.asked;
-  const run: NewRun = {
-    messages: [...messagesOf(conversation), ...(prompt == null ? [] : [{ role: "user", content: prompt }])],
+  const next = asked.prompt == null ? [] : [{ role: "user", content: asked.prompt }];
+  return {
+    ...(restored === undefined ? {} : { run_id: restored.run_id }),
+    messages: [...messagesOf(conversation), ...next],
     session_id: null,
     agent,
     model: typeof model === "string" ? model : null,
@@ -79,22 +159,11 @@ async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
     lease_ms,
     asked: { ...(tools === undefined ? {} : { tools }), ...(approvals === undefined ? {} : { approvals }) },
     forked_from: {
-      run_id: key.run_id,
+      run_id,
       pos: last.pos,
       seq: last.seq,
-      ...(checkpoint_id == null ? {} : { checkpoint_id }),
+      ...(asked.checkpoint_id == null ? {} : { checkpoint_id: asked.checkpoint_id }),
+      ...(restored === undefined || checkpoint_id === null ? {} : { workspace_from: checkpoint_id }),
     },
   };
-  const idempotency = idempotencyOf(req, "fork", key.run_id, query.dialect.name, body);
-  const { status, body: begun, headers } = await begin(rooms, key.tenant, run, idempotency);
-  return { status, body: { ...begun, workspace: "fresh" }, headers };
-}
-
-async function lastPos(rooms: Rooms, head: Head, { body: { at }, query }: ForkCall): Promise<number> {
-  const { dialect } = query;
-  if (at == null) return head.views.default.pos;
-  const { after, number } = await resumeFrom(rooms, head, dialect, "default", String(at));
-  if (number !== at)
-    throw new RunwireError("KAI-RUN-POINT-0001", `${head.run.run_id} has not got to ${at} (${dialect.name})`);
-  return Math.max(after, askedPos);
 }

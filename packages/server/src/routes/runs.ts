@@ -27,7 +27,7 @@ import { begin } from "./begin.js";
 import { turnsBefore } from "./sessions.js";
 import { runSummary } from "./summary.js";
 
-const newRun = z.strictObject({
+export const newRun = z.strictObject({
   prompt: z.string().nullish().describe("what is asked; or `messages`"),
   messages: z.array(facts).nullish().describe("the conversation so far, the last one asking"),
   agent: id.nullish(),
@@ -182,6 +182,11 @@ async function createRun(
   rooms: Rooms,
   { req, body, tenant }: Call<unknown, z.output<typeof newRun>>,
 ): Promise<Reply> {
+  return begin(rooms, tenant, await runFor(rooms, tenant, body), idempotencyOf(req, body));
+}
+
+/** What is asked for, with what was said before in its session. */
+export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
   const { prompt, messages, tools, approvals } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
@@ -189,7 +194,7 @@ async function createRun(
   const before =
     external || body.session_id == null ? undefined : await turnsBefore(rooms, tenant, body.session_id);
   const history = messages == null ? before?.history : undefined;
-  const run: NewRun = {
+  return {
     messages: [...(history?.messages ?? []), ...asking],
     agent: body.agent ?? null,
     model: body.model ?? null,
@@ -205,7 +210,6 @@ async function createRun(
     },
     ...(before?.title == null ? {} : { title: before.title }),
   };
-  return begin(rooms, tenant, run, idempotencyOf(req, body));
 }
 
 async function listRuns(
@@ -299,7 +303,7 @@ async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
 }
 
 async function spawnChild(
-  { ingest }: Rooms,
+  { ingest, store, agent }: Rooms,
   { req, body, run: key }: Call<unknown, z.output<typeof newChild>>,
 ): Promise<Reply> {
   const { prompt, child_id, tools_allowed } = body;
@@ -309,6 +313,9 @@ async function spawnChild(
     ...(tools_allowed == null ? {} : { tools_allowed }),
   };
   const spawned = await ingest.spawn(key, child, idempotencyOf(req, key.run_id, body));
+  const child_key = { tenant: key.tenant, run_id: spawned.child_id };
+  // Whoever writes the parent writes the child.
+  if ((await store.head(child_key))?.run.external === false) agent?.take(child_key);
   const stream_url = `/v1/agent/runs/${spawned.child_id}/stream`;
   return {
     status: 201,

@@ -2,7 +2,7 @@
 
 import { type Dialect, type Message, RunwireError, type View } from "@runwire/protocol";
 import { type Head, isEnded } from "../log/head.js";
-import { type Resume, resumeFrom } from "../resume.js";
+import { isNumber, type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
@@ -45,6 +45,7 @@ export async function openAt(
 ): Promise<Opening> {
   const { tenant, run_id } = head.run;
   const key: RunKey = { tenant, run_id };
+  const now = new Date(rooms.clock.now()).toISOString();
   if (asked.snapshot) {
     rooms.metrics.streamBegan("snapshot");
     // Of a run that has ended, the last event is left to the stream: every reader hears the end itself.
@@ -54,12 +55,13 @@ export async function openAt(
     const isOwn = typeof cursor === "object";
     const state = isOwn ? await rooms.encodings.at(key, view, dialect, pos) : dialect.first;
     const number = isOwn ? cursor.last(state) : transcript[cursor];
-    const first = dialect.open(state, { how: "snapshot", transcript });
+    const heard = isNumber(asked.cursor) ? { heard: Number(asked.cursor) } : {};
+    const first = dialect.open(state, { how: "snapshot", transcript, now, ...heard });
     return { after: pos, number, atEnd: true, finished: false, state, first };
   }
   const resume = await resumeFrom(rooms, head, dialect, view, asked.cursor);
   const how = beginning(asked.cursor, resume);
-  const first = dialect.open(resume.state, { how, run_id });
+  const first = dialect.open(resume.state, { how, run_id, now });
   const finished = resume.atEnd && isEnded(head);
   rooms.metrics.streamBegan(finished ? "finished" : how);
   return { ...resume, finished, first };

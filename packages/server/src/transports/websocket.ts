@@ -1,36 +1,22 @@
 // WebSocket: the same streams in text frames. Frames are made once and shared like all bytes, so they are written
 // to the socket directly; the library does the handshake, control frames and the closing.
 
-import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
-import {
-  type Close,
-  type Dialect,
-  dialects,
-  errorTable,
-  isObject,
-  koder,
-  RunwireError,
-} from "@runwire/protocol";
-import { type WebSocket, WebSocketServer } from "ws";
-import { requestIdHeader } from "../http/account.js";
+import { type Dialect, dialects, errorTable, isObject, koder, RunwireError } from "@runwire/protocol";
+import type { WebSocket } from "ws";
 import { badParam } from "../http/check.js";
 import { backpressureOf, cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { ManyQuery, RunStreamQuery } from "../routes/streams.js";
-import { openStream, type Sink, type Stream } from "../stream.js";
+import { openStream } from "../stream.js";
 import { wire } from "../wire.js";
 import { parseRuns } from "./http-mux.js";
 import { findMember, type Member, type Mux, type MuxOptions, mux } from "./mux.js";
 import { followableHead, openAt } from "./open.js";
+import { acceptor, inOrder, socketSink } from "./socket.js";
 
 const koderProtocol = "koder-agent-stream-v1";
-const messageBytesMax = 64 * 1024;
-/** A client that leaves this much unread is answered no more until it has read. */
-const unreadBytesMax = 64 * 1024;
-const closeCodes: { readonly [C in Close]: number } = { finished: 1000, leaving: 1012, broken: 1011 };
 
 export interface Sockets {
   /** One run. Throws before the upgrade where it cannot be read. */
@@ -40,37 +26,7 @@ export interface Sockets {
 }
 
 export function webSockets(rooms: Rooms): Sockets {
-  const server = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: messageBytesMax,
-    // Done below: the library answers every ping, also of a client that reads none of the answers.
-    autoPong: false,
-    handleProtocols: (offered) => [...offered].find((name) => dialectNamed(name) !== undefined) ?? false,
-  });
-
-  // Node gives the handshake no response of its own to put a header on, or to refuse it with.
-  const requestIds = new WeakMap<IncomingMessage, string>();
-  server.on("headers", (headers, req) => {
-    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
-  });
-  const refusals = new WeakMap<IncomingMessage, (error: RunwireError) => void>();
-  server.on("wsClientError", ({ message }, _socket, req) => {
-    refusals.get(req)?.(new RunwireError("KAI-STREAM-FRAME-0002", message));
-  });
-
-  const accept = ({ req, socket, head, requestId, accepted }: Upgrade<unknown>): Promise<WebSocket> =>
-    new Promise((resolve, reject) => {
-      requestIds.set(req, requestId);
-      refusals.set(req, reject);
-      server.handleUpgrade(req, socket, head, (ws) => {
-        accepted();
-        ws.on("ping", (data) => {
-          if (ws.bufferedAmount < unreadBytesMax) ws.pong(data);
-        });
-        resolve(ws);
-      });
-    });
+  const accept = acceptor((name) => dialectNamed(name) !== undefined);
 
   return {
     async one(upgrade) {
@@ -143,40 +99,11 @@ export function webSockets(rooms: Rooms): Sockets {
         "wait",
       );
       attach(many);
-      // One message after the other, in their order; a client that sends faster waits.
-      let waiting = 0;
-      let obeyed = addAll(many, members);
-      ws.on("message", (data, isBinary) => {
-        if (isBinary) {
-          ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
-          return;
-        }
-        waiting += 1;
-        ws.pause();
-        obeyed = obeyed
-          .then(() => obey(rooms, options, upgrade, many, ws, String(data)))
-          .then(() => hasRead(ws, upgrade.socket))
-          .then(() => {
-            waiting -= 1;
-            if (waiting === 0) ws.resume();
-          });
-      });
-      await obeyed;
+      await inOrder(ws, upgrade.socket, addAll(many, members), (text) =>
+        obey(rooms, options, upgrade, many, ws, text),
+      );
     },
   };
-}
-
-/** Settles when what was written is read as far as it must be, or never will be. */
-async function hasRead(ws: WebSocket, socket: Duplex): Promise<void> {
-  while (ws.readyState === ws.OPEN && ws.bufferedAmount >= unreadBytesMax) {
-    await new Promise<void>((resolve) => {
-      const go = (): void => {
-        socket.off("drain", go).off("close", go);
-        resolve();
-      };
-      socket.once("drain", go).once("close", go);
-    });
-  }
 }
 
 async function addAll(many: Mux, members: readonly Member[]): Promise<void> {
@@ -239,64 +166,4 @@ function dialectFor({ req, query }: Upgrade<ManyQuery | RunStreamQuery>): Dialec
     if (dialect !== undefined) return dialect;
   }
   return query.dialect;
-}
-
-function socketSink(
-  rooms: Rooms,
-  ws: WebSocket,
-  { socket, caller }: Pick<Upgrade, "socket" | "caller">,
-): { sink: Sink; attach(stream: Stream): void } {
-  const { clock, connections } = rooms;
-  let stream: Stream | undefined;
-  let sentMs = clock.monotonic();
-  let full = false;
-  const isOpen = (): boolean => ws.readyState === ws.OPEN;
-
-  const remove = connections.add({
-    get sentMs() {
-      return sentMs;
-    },
-    ping() {
-      sentMs = clock.monotonic();
-      if (isOpen()) ws.ping();
-    },
-    caller,
-    leave: () => (stream === undefined ? ws.close(closeCodes.leaving) : stream.close("leaving")),
-    end(why) {
-      ws.close(why.row.close, why.row.title);
-      stream?.close("leaving", "credentials");
-    },
-  });
-  socket.on("drain", () => {
-    if (!full) return;
-    full = false;
-    stream?.drained();
-  });
-  // A broken frame is answered by the library with its close code; the stream then ends like any other.
-  ws.on("error", () => {});
-  ws.once("close", () => {
-    remove();
-    stream?.close("broken");
-  });
-
-  return {
-    sink: {
-      get full() {
-        return full;
-      },
-      send(bytes) {
-        if (!isOpen()) return;
-        sentMs = clock.monotonic();
-        full = !socket.write(bytes) && socket.writableLength > 0;
-      },
-      close(how) {
-        if (isOpen()) ws.close(closeCodes[how]);
-      },
-    },
-    attach(opened) {
-      stream = opened;
-      if (!isOpen()) opened.close("broken");
-      else if (connections.leaving) opened.close("leaving");
-    },
-  };
 }

@@ -28,6 +28,36 @@ export function erasingLaws(open: Open): void {
       expect(await expectSoundTree(trial.store, kept)).toEqual(before);
     }));
 
+  it("whoever keeps something of a tree hears when it is erased, and is waited for", () =>
+    onTrial(open, async (trial) => {
+      const [root, other] = [await ended(trial), await ended(trial)];
+      let heard: readonly Key[] = [];
+      trial.store.onErased(async (roots) => {
+        expect(await trial.store.isErased(root)).toBe(true);
+        heard = roots.map(({ tenant: owner, run_id }) => ({ tenant: owner, run_id }));
+      });
+      await trial.store.eraseTree(root);
+      expect(heard).toEqual([root]);
+      expect(await trial.store.head(other)).toBeDefined();
+    }));
+
+  it("how long ago a run has ended is told by the store's clock, and by no other", () =>
+    onTrial(open, async (trial) => {
+      const [over, live] = [await ended(trial), await newRun(trial)];
+      const before = (await trial.store.endedMs(over)) ?? Number.NaN;
+      expect(before).toBeGreaterThanOrEqual(0);
+      expect(await trial.store.endedMs(live)).toBeNull();
+      for (const none of [
+        { tenant, run_id: "run_never" },
+        { ...over, tenant: "rival" },
+      ])
+        expect(await trial.store.endedMs(none)).toBeUndefined();
+      await trial.reopen();
+      expect(await trial.store.endedMs(over)).toBeGreaterThanOrEqual(before);
+      await trial.store.eraseTree(over);
+      expect(await trial.store.endedMs(over)).toBeUndefined();
+    }));
+
   it("a tree that has lost its full view says the same in the other, and takes nothing more [RW-RETAIN-3]", () =>
     onTrial(open, async (trial) => {
       const [kept, live, lost] = [await ended(trial), await newRun(trial), await ended(trial)];

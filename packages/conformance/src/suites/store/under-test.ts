@@ -78,6 +78,8 @@ export interface StoreUnderTest {
   eraseTree(root: Key): Promise<void>;
   eraseTrees(roots: readonly Key[]): Promise<void>;
   dropFullViews(roots: readonly Key[]): Promise<void>;
+  endedMs(key: Key): Promise<number | null | undefined>;
+  onErased(heard: (roots: readonly Key[]) => Promise<void>): void;
   keepSnapshot(key: Key, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(
     key: Key,

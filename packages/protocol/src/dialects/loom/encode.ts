@@ -2,8 +2,9 @@
 
 import { type Event, type Facts, is, type NamedType } from "../../events.js";
 import { isObject } from "../../parse.js";
+import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
 import { entered, leaving, left, noSpans, over, type Spans, spanFor } from "./spans.js";
-import { hasNodeId, isCount, words, wrongMembers } from "./words.js";
+import { hasNodeId, isCount, wordOf, words, wrongMembers } from "./words.js";
 
 export interface LoomState {
   /** The last `event_id`. */
@@ -12,6 +13,8 @@ export interface LoomState {
   /** Whether `run_start` was said. */
   readonly begun: boolean;
   readonly spans: Spans;
+  /** Producers that have told of their model. */
+  readonly models: readonly string[];
   /** Tools by call, and calls by approval, for as long as they are open. */
   readonly tools: { readonly [call_id: string]: string };
   readonly asks: { readonly [approval_id: string]: string };
@@ -24,6 +27,7 @@ export const firstState: LoomState = {
   session_id: null,
   begun: false,
   spans: noSpans,
+  models: [],
   tools: {},
   asks: {},
   settled: null,
@@ -46,7 +50,7 @@ export interface LoomMessage {
 export function speak(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
   const { session_id, node_id: named } = envelopeOf(e);
   const state = session_id === undefined ? before : { ...before, session_id };
-  const [after, sayings] = sayingsOf(state, e);
+  const [after, sayings] = inNodes(state, e);
   if (sayings.length === 0) return [after, nothing];
   let { said } = after;
   const messages = sayings.map(({ message, node_id }): LoomMessage => {
@@ -64,6 +68,14 @@ export function speak(before: LoomState, e: Event): readonly [LoomState, readonl
 }
 
 const nothing: readonly LoomMessage[] = [];
+
+/** With the nodes that follow from what the producer tells of its model. */
+function inNodes(state: LoomState, e: Event): Said {
+  const [before, begins] = nodesBefore(state, e);
+  const [said, sayings] = sayingsOf({ ...state, ...before }, e);
+  const [after, ends] = nodesAfter(said, e);
+  return [{ ...said, ...after }, [...begins, ...sayings, ...ends]];
+}
 
 function sayingsOf(state: LoomState, e: Event): Said {
   const { spans } = state;
@@ -85,6 +97,11 @@ function sayingsOf(state: LoomState, e: Event): Said {
     if (message === undefined) return [state, []];
     const span = leaving(spans, by(e), String(e.payload.id));
     return [{ ...state, spans: left(spans, span) }, [{ message, node_id: span?.id }]];
+  }
+  if (is(e, "step.boundary")) {
+    const node = spanFor(spans, by(e))?.name ?? "step";
+    const told = stepSayings(e, state.session_id, node).filter(isRight);
+    return [state, told.map((message) => ({ message }))];
   }
   if (is(e, "message.settled")) {
     return e.child_id === null ? [{ ...state, settled: e.payload }, []] : [state, []];
@@ -117,7 +134,10 @@ function asked({ run_id, payload }: Event<"turn.submitted">): Facts {
 function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
   const { state: now, reason } = e.payload;
   if (now !== "done" && now !== "aborted" && now !== "error") return [state, []];
-  if (e.child_id !== null) return [{ ...state, spans: over(state.spans, e.child_id) }, []];
+  if (e.child_id !== null) {
+    const models = state.models.filter((one) => one !== e.child_id);
+    return [{ ...state, models, spans: over(state.spans, e.child_id) }, []];
+  }
   if (now === "error") {
     const { run_id = e.run_id } = e.payload;
     const error = typeof reason === "string" ? reason : "";
@@ -254,7 +274,12 @@ function said(type: string, payload: Facts): Facts | undefined {
   }
   if (payload.spilled !== undefined) members.spilled = payload.spilled;
   const message: Facts = { type, ...members, ...restOf(payload) };
-  return wrongMembers(word, message).length === 0 ? message : undefined;
+  return isRight(message) ? message : undefined;
+}
+
+function isRight(message: Facts): boolean {
+  const word = wordOf(message.type);
+  return word !== undefined && wrongMembers(word, message).length === 0;
 }
 
 /** Members that came from Loom without being ours. */

@@ -11,6 +11,9 @@ import { words } from "./words.js";
 const carries: ReadonlySet<EventType> = new Set<EventType>([
   ...Object.values(words).map(({ means }) => means),
   "turn.submitted",
+  "step.boundary",
+  "model.requested",
+  "model.completed",
   "message.settled",
   "tool.output",
   "clarify.requested",

@@ -13,7 +13,7 @@ export const loomRules = {
   "LOOM-ENVELOPE": "`session_id` and `node_id` are strings, `event_id` is a whole number",
   "LOOM-ORDER": "`event_id` increases within a run",
   "LOOM-SESSION": "`session_id` is the same within a run",
-  "LOOM-SPAN": "a node is entered before it is left, and left before the reply",
+  "LOOM-SPAN": "a node is entered before it is left, and left before the reply, unless the run was cancelled",
   "LOOM-END": "a run ends with one reply or one `run_error`, and nothing of it follows",
 } as const;
 
@@ -70,7 +70,11 @@ export function loomValidator(): Validator {
     return found;
   }
 
-  function follow(of: Run, { type, id }: Facts, wrong: (rule: Rule, what: string) => void): void {
+  function follow(
+    of: Run,
+    { type, id, stop_reason }: Facts,
+    wrong: (rule: Rule, what: string) => void,
+  ): void {
     if (type === "node_enter" && typeof id === "string") of.open.push(id);
     if (type === "node_exit" && typeof id === "string") {
       const at = of.open.lastIndexOf(id);
@@ -78,7 +82,8 @@ export function loomValidator(): Validator {
       else of.open.splice(at, 1);
     }
     if (typeof type === "string" && type !== "run_error") return;
-    if (type !== "run_error" && of.open.length > 0)
+    // Who is stopped leaves things as they are.
+    if (type !== "run_error" && stop_reason !== "cancelled" && of.open.length > 0)
       wrong("LOOM-SPAN", `${JSON.stringify(of.open.join(", ").slice(0, 80))} is still open at the reply`);
     of.ended = true;
   }

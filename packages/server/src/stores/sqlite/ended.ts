@@ -7,6 +7,8 @@ import type { Hot } from "./hot.js";
 
 export interface Ended {
   trees(tenant: string, query: TreeQuery): TreePage;
+  /** How long ago a run has ended; null while it lives, undefined where there is none. */
+  agoMs(tenant: string, run_id: string): number | null | undefined;
   tenants(after: string, limit: number): readonly string[];
   settings(tenant: string): TenantSettings | undefined;
 }
@@ -35,6 +37,7 @@ export function endedTrees(reader: DatabaseSyncInstance, hot: Hot, age: AgeClock
       ORDER BY root.ended_ms, root.run_id LIMIT ?`,
     ),
   );
+  const one = reader.prepare("SELECT ended_ms FROM runs WHERE tenant = ? AND run_id = ?");
   // One step along the index for each tenant, and not for each of its runs.
   const nextTenant = reader.prepare("SELECT tenant FROM runs WHERE tenant > ? ORDER BY tenant LIMIT 1");
   const settings = reader.prepare("SELECT settings FROM tenants WHERE tenant = ?");
@@ -57,6 +60,10 @@ export function endedTrees(reader: DatabaseSyncInstance, hot: Hot, age: AgeClock
       );
       const last = rows.length === limit ? rows.at(-1) : undefined;
       return { trees, next: last === undefined ? null : { endedMs: last.ended_ms, run_id: last.run_id } };
+    },
+    agoMs(tenant, run_id) {
+      const row = one.get(tenant, run_id) as { ended_ms: number | null } | undefined;
+      return row === undefined || row.ended_ms === null ? row?.ended_ms : age.now() - row.ended_ms;
     },
     tenants(after, limit) {
       const found: string[] = [];

@@ -26,6 +26,7 @@ export interface EraserParts {
   readonly moved: (log: RunKey) => void;
   /** Is awaited after the rows are gone and before that is answered. */
   readonly unreferred: (tenant: string, refs: readonly string[]) => Promise<void>;
+  readonly erased: (roots: readonly RunKey[]) => Promise<void>;
 }
 
 export interface Eraser {
@@ -34,7 +35,8 @@ export interface Eraser {
 }
 
 export function eraser(parts: EraserParts): Eraser {
-  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred } = parts;
+  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred, erased } =
+    parts;
 
   /** All the runs of these trees; a root that is not there has none. */
   function membersOf(roots: readonly RunKey[]): readonly RunKey[] {
@@ -54,7 +56,10 @@ export function eraser(parts: EraserParts): Eraser {
       const rows = roots.flatMap(({ tenant, run_id }) => hot.rowsOf(tenant, run_id));
       await writer.write([
         ["dropHot", JSON.stringify(rows)],
-        ...roots.map(({ tenant, run_id }): Write => ["dropBlobRefs", tenant, run_id]),
+        ...roots.flatMap(({ tenant, run_id }): Write[] => [
+          ["dropBlobRefs", tenant, run_id],
+          ["disallowBy", tenant, run_id],
+        ]),
         ...gone.flatMap((run) => erasing(run, erasedAt)),
       ]);
       // What was erased must not wait in the write-ahead log either.
@@ -67,6 +72,7 @@ export function eraser(parts: EraserParts): Eraser {
       }
     });
     for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
+    await erased(roots);
   }
 
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {

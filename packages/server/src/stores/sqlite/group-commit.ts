@@ -10,7 +10,7 @@ import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { type Head, isEnded, type RunRecord } from "../../log/head.js";
-import { isFeed, type Place, type Record } from "../../log/record.js";
+import { type Allowance, isFeed, type Place, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
@@ -70,6 +70,7 @@ interface OtherRows {
 interface Batch {
   readonly records: Record[];
   readonly created: RunRecord[];
+  readonly allowed: { readonly tenant: string; readonly allowance: Allowance }[];
   /** Of these, the ones that were created under a key, by it. */
   readonly keyed: RunMap<RunRecord>;
   /** By how much a tenant has more live runs than before. */
@@ -156,6 +157,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     const batch: Batch = {
       records: [],
       created: [],
+      allowed: [],
       keyed: runMap(),
       born: new Map(),
       fresh: runMap(),
@@ -187,6 +189,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
           batch.created.push(run);
           if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
         }
+        for (const allowance of draft.allowed) batch.allowed.push({ tenant, allowance });
         for (const log of draft.kept) keep(log);
         for (const [log, head] of draft.heads) {
           // An ended run is stored as such, with its head, in the commit that ends it.
@@ -261,7 +264,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 }
 
 function writesOf(
-  { records, created, fresh, kept }: Batch,
+  { records, created, allowed, fresh, kept }: Batch,
   firstRow: number,
   asOf: number,
   ageMs: number,
@@ -274,6 +277,11 @@ function writesOf(
       const { tenant, root_id } = (fresh.get(record.tenant, record.by) as Head).run;
       list.push(["addBlobRef", tenant, ref, root_id, media_type, bytes]);
     }
+  }
+  for (const { tenant, allowance } of allowed) {
+    const { session_id, tool, run_id, approval_id, at } = allowance;
+    const { root_id } = (fresh.get(tenant, run_id) as Head).run;
+    list.push(["allow", tenant, session_id ?? "", tool, root_id, run_id, approval_id, at]);
   }
   for (const { tenant, run_id } of kept.values()) {
     const head = fresh.get(tenant, run_id);

@@ -6,6 +6,7 @@
 //   feed      entries of feeds, which belong to no tree
 //   tenants   what was set for a tenant
 //   grants    stream tickets and console sessions, by the hash of their secret
+//   allowed   tools that somebody has approved beyond one call: in a session, or (session '') for the tenant
 //   blob_refs which trees refer to a blob; the blobs themselves are elsewhere
 //
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
@@ -114,6 +115,16 @@ CREATE TABLE IF NOT EXISTS grants(
   ends_ms REAL NOT NULL, -- Infinity where it does not end by itself
   csrf TEXT
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS allowed(
+  tenant TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  root_id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  approval_id TEXT NOT NULL,
+  at TEXT NOT NULL,
+  PRIMARY KEY(tenant, session_id, tool)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS blob_refs(
   tenant TEXT NOT NULL,
   ref TEXT NOT NULL,
@@ -179,6 +190,12 @@ export const writes = {
   dropTenant: "DELETE FROM tenants WHERE tenant = ?",
   setTenant: "INSERT OR REPLACE INTO tenants(tenant, settings) VALUES (?,?)",
   setMeta: "INSERT OR REPLACE INTO meta(name, value) VALUES (?,?)",
+  // The first word stands: whoever asks why a tool ran is led to it.
+  allow:
+    "INSERT OR IGNORE INTO allowed(tenant, session_id, tool, root_id, run_id, approval_id, at) VALUES (?,?,?,?,?,?,?)",
+  disallow: "DELETE FROM allowed WHERE tenant = ? AND session_id = ? AND tool = ?",
+  // What was allowed for the tenant outlives the run in which it was said.
+  disallowBy: "DELETE FROM allowed WHERE tenant = ? AND root_id = ? AND session_id <> ''",
   putGrant:
     "INSERT OR REPLACE INTO grants(hash, kind, tenant, scopes, credential, resource, made_ms, used_ms, ends_ms, csrf) VALUES (?,?,?,?,?,?,?,?,?,?)",
   useGrant: "UPDATE grants SET used_ms = ? WHERE hash = ? AND used_ms IS NULL",

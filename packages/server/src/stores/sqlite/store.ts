@@ -12,6 +12,7 @@ import { isFeedLog, weightOf } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
+import { keptAllowances } from "./allowances.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
 import { endedTrees } from "./ended.js";
@@ -77,6 +78,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   const writer = writerThread(path, durability);
   let heard: (log: RunKey) => void = () => {};
   let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
+  let erased: (roots: readonly RunKey[]) => Promise<void> = async () => {};
   const age = ageClock(clock, metaValue(reader, "age"));
   const ended = endedTrees(reader, hot, age);
   const compact = compaction({
@@ -114,6 +116,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     compact,
     moved: (log) => heard(log),
     unreferred: (tenant, refs) => unreferred(tenant, refs),
+    erased: (roots) => erased(roots),
   });
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
@@ -225,12 +228,15 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     dropFullViews: erasing.dropFullViews,
 
     endedTrees: async (tenant, query) => ended.trees(tenant, query),
+    endedMs: async ({ tenant, run_id }) => ended.agoMs(tenant, run_id),
     tenants: async (after, limit) => ended.tenants(after, limit),
     tenantSettings: async (tenant) => ended.settings(tenant),
     setTenantSettings: (tenant, settings) =>
       commits.also([
         settings === null ? ["dropTenant", tenant] : ["setTenant", tenant, JSON.stringify(settings)],
       ]),
+
+    ...keptAllowances(reader, commits.also),
 
     blob: async (tenant, ref) => runs.blob(tenant, ref),
 
@@ -274,6 +280,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     },
     onUnreferred(hear) {
       unreferred = hear;
+    },
+    onErased(hear) {
+      erased = hear;
     },
 
     levels(): StoreLevels {

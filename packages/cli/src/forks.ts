@@ -1,0 +1,111 @@
+// `runwire checkpoints`, `fork` and `rewind`: another run from an earlier point of one.
+
+import { type Checkpoint, type ForkedRun, gateway } from "@runwire/client";
+import type { Command } from "commander";
+import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
+import { paintFor, type Terminal, tabbed, table } from "./terminal.js";
+import { ageWords } from "./watch/words.js";
+
+interface ForkFlags extends ServerFlags {
+  readonly at?: string;
+  readonly checkpoint?: string;
+  readonly prompt?: string;
+}
+
+const columns = ["CHECKPOINT", "STEP", "KIND", "POS", "AGE", "BYTES"];
+const run = "run_01HZ7K3M000000000000000000";
+const checkpoint = "ckpt_01HZ7K4PXA8QJ2M5V0T3RC6NBW";
+
+export function addForks(program: Command): void {
+  addCheckpoints(program);
+  const fork = program
+    .command("fork")
+    .description("begin another run from a point of one, which stays as it is")
+    .argument("<run>", "its id")
+    .option("--at <pos>", "up to this event; all of the run where no point is named")
+    .option("--checkpoint <id>", "or up to the step with this checkpoint")
+    .option("--prompt <text>", "what to ask next");
+  addServerOptions(fork).addHelpText(
+    "after",
+    `\nExample:\n  runwire fork ${run} --at 42 --prompt "in French"`,
+  );
+  fork.action((run_id: string, flags: ForkFlags) =>
+    reach(flags, async (endpoint) => {
+      const from = { ...pointOf(flags), ...(flags.prompt === undefined ? {} : { prompt: flags.prompt }) };
+      tell(await gateway(endpoint).fork(run_id, from));
+    }),
+  );
+  const rewind = program
+    .command("rewind")
+    .description("go back to a checkpoint: the run ends, and another goes on from there with its files")
+    .argument("<run>", "its id")
+    .argument("<checkpoint>", "its id; `runwire checkpoints` lists them")
+    .option("--prompt <text>", "what to ask next");
+  addServerOptions(rewind).addHelpText("after", `\nExample:\n  runwire rewind ${run} ${checkpoint}`);
+  rewind.action((run_id: string, checkpoint_id: string, flags: ForkFlags) =>
+    reach(flags, async (endpoint) => {
+      const { prompt } = flags;
+      const to = { checkpoint_id, ...(prompt === undefined ? {} : { prompt }) };
+      tell(await gateway(endpoint).rewind(run_id, to));
+    }),
+  );
+}
+
+function addCheckpoints(program: Command): void {
+  const checkpoints = program
+    .command("checkpoints")
+    .description("list the points of a run whose files were kept, oldest first")
+    .argument("<run>", "its id")
+    .option("--json", "as the server has them, one object a line");
+  addServerOptions(checkpoints).addHelpText("after", `\nExample:\n  runwire checkpoints ${run}`);
+  checkpoints.action((run_id: string, flags: ServerFlags & { readonly json?: boolean }) =>
+    reach(flags, async (endpoint) => {
+      const { checkpoints: found } = await gateway(endpoint).checkpoints(run_id);
+      if (flags.json) for (const one of found) process.stdout.write(`${JSON.stringify(one)}\n`);
+      else if (found.length === 0) process.stderr.write(`${run_id} has no checkpoints\n`);
+      else process.stdout.write(`${checkpointList(found, Date.now(), process.stdout, process.env)}\n`);
+    }),
+  );
+}
+
+/** A table where a person reads it, tabs where a program does. Those that are gone are grey. */
+function checkpointList(
+  checkpoints: readonly Checkpoint[],
+  nowMs: number,
+  to: Terminal,
+  env: NodeJS.ProcessEnv,
+): string {
+  const rows = checkpoints.map(({ checkpoint_id, step_index, step_kind, pos, ts, bytes }) => [
+    checkpoint_id,
+    String(step_index),
+    step_kind,
+    String(pos),
+    ageWords(nowMs - Date.parse(ts)),
+    bytes === null ? "gone" : String(bytes),
+  ]);
+  if (!to.isTTY) return tabbed(columns, rows);
+  const paint = paintFor(to, env);
+  const [head = "", ...lines] = table(columns, rows).split("\n");
+  return [
+    paint("bold", head),
+    ...lines.map((line, i) => (checkpoints[i]?.kept ? line : paint("grey", line))),
+  ].join("\n");
+}
+
+function pointOf({ at, checkpoint: checkpoint_id }: ForkFlags): {
+  readonly at?: number;
+  readonly checkpoint_id?: string;
+} {
+  if (at !== undefined && checkpoint_id !== undefined)
+    throw new Error("--at and --checkpoint are two points: name one");
+  if (checkpoint_id !== undefined) return { checkpoint_id };
+  if (at === undefined) return {};
+  if (!/^[1-9][0-9]{0,14}$/.test(at))
+    throw new Error(`--at: ${JSON.stringify(at)} is not possible; it takes the pos of an event`);
+  return { at: Number(at) };
+}
+
+function tell({ run_id, state, forked_from, workspace }: ForkedRun): void {
+  const from = `from ${forked_from.run_id} at ${forked_from.pos}`;
+  process.stdout.write(`${run_id} is ${state.replace("_", " ")} ${from}, workspace ${workspace}\n`);
+}

@@ -1,0 +1,127 @@
+// Loom's own WebSocket: runs on one connection, each with its events and exactly one end.
+
+import { engine, type Tool } from "@runwire/engine";
+import { type Facts, loom, validatorOf } from "@runwire/protocol";
+import { startGateway } from "@runwire/server";
+import { afterEach, describe, expect, it } from "vitest";
+import { call } from "./calls.js";
+import { openReading, type Reading, readAll, streamPath } from "./readers.js";
+import { calling, script, scriptedModel } from "./scripted.js";
+import { underTest } from "./under-test.js";
+
+const stuck: Tool = {
+  name: "stuck",
+  description: "waits for its end",
+  effect: "read-only",
+  input_schema: { type: "object" },
+  run: (_input, { signal }) =>
+    new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true })),
+};
+const danger: Tool = {
+  name: "danger",
+  description: "cannot be taken back",
+  effect: "destructive",
+  input_schema: { type: "object" },
+  run: async () => ({ text: "done" }),
+};
+
+const agent = engine({ modelOf: () => scriptedModel, tools: [stuck, danger], planningGate: "off" });
+const server = underTest((settings: object) => startGateway(settings, undefined, agent), {});
+const open = new Set<Reading>();
+
+afterEach(() => {
+  for (const reading of open) reading.stop();
+  open.clear();
+});
+
+async function connect(): Promise<Reading> {
+  const reading = await openReading("websocket", server.url, "/v1/loom");
+  open.add(reading);
+  return reading;
+}
+
+const said = (reading: Reading, id?: string): readonly Facts[] =>
+  (reading.events as unknown as readonly Facts[]).filter((message) => id === undefined || message.id === id);
+const endsOf = (reading: Reading, id: string): readonly Facts[] =>
+  said(reading, id).filter(({ type }) => type === "run_end" || type === "error");
+const hasEnded =
+  (id: string) =>
+  (reading: Reading): boolean =>
+    endsOf(reading, id).length > 0;
+
+describe("Loom's WebSocket", () => {
+  it("tells a run's events in order and then its one end, which is what any reader of the run hears [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    socket.send({ type: "run", id: "a", message: script({ text: "Hello." }), agent: "react" });
+    await socket.until(hasEnded("a"));
+    const events = said(socket, "a").filter(({ type }) => type === "run_stream_event");
+    const [end] = endsOf(socket, "a");
+    const lines = events.map(({ event }) => JSON.stringify(event));
+    const { run_id } = (events[0] as Facts).event as Facts;
+    const { type: _, id: __, ...reply } = end as Facts;
+    const stream = await readAll(
+      "ndjson",
+      server.url,
+      streamPath({ run_id: String(run_id), dialect: "loom" }),
+    );
+    expect([...lines, JSON.stringify(reply)]).toEqual(stream.heard.map(({ data }) => data));
+    expect(endsOf(socket, "a")).toHaveLength(1);
+    const validator = validatorOf(loom as never);
+    expect([...lines, JSON.stringify(reply)].flatMap((line) => validator.check(line))).toEqual([]);
+  });
+
+  it("tells several at once, each under its id, and goes on after an error [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    for (const id of ["a", "b", "c"]) socket.send({ type: "run", id, message: script({ text: id }) });
+    socket.send({ type: "run", id: "d" });
+    socket.send("no object");
+    socket.send({ type: "tools_list" });
+    socket.send({ type: "ping", id: "p" });
+    await socket.until((reading) => ["a", "b", "c"].every((id) => hasEnded(id)(reading)));
+    for (const id of ["a", "b", "c"]) expect(endsOf(socket, id)).toMatchObject([{ type: "run_end" }]);
+    expect(said(socket, "p")).toEqual([{ type: "pong", id: "p" }]);
+    expect(endsOf(socket, "d")).toMatchObject([{ type: "error" }]);
+    expect(said(socket).filter(({ type, id }) => type === "error" && id === null)).toHaveLength(2);
+  });
+
+  it("cancels a run in the middle of a tool, and the run ends once [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    socket.send({ type: "run", id: "a", message: calling("stuck") });
+    await socket.until((reading) =>
+      said(reading, "a").some(({ event }) => (event as Facts)?.type === "tool_start"),
+    );
+    socket.send({ type: "cancel_run", id: "a" });
+    await socket.until(hasEnded("a"));
+    expect(said(socket, "a").filter(({ type }) => type === "cancel_run_ack")).toHaveLength(1);
+    expect(endsOf(socket, "a")).toMatchObject([{ type: "run_end", stop_reason: "cancelled" }]);
+  });
+
+  it("takes the answer to an approval [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    for (const [id, approved] of [
+      ["yes", true],
+      ["no", false],
+    ] as const) {
+      socket.send({ type: "run", id, message: calling("danger"), approvals: "destructive" });
+      const asks = (reading: Reading): Facts | undefined =>
+        said(reading, id).find(({ event }) => (event as Facts)?.type === "tool_approval")?.event as Facts;
+      await socket.until((reading) => asks(reading) !== undefined);
+      socket.send({ type: "tool_approval_response", call_id: asks(socket)?.call_id, approved });
+      await socket.until(hasEnded(id));
+      const ends = said(socket, id).flatMap(({ event }) =>
+        (event as Facts)?.type === "tool_end" ? [event] : [],
+      );
+      expect(ends).toMatchObject([{ is_error: !approved }]);
+    }
+  });
+
+  it("leaves runs to themselves when it is closed [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    socket.send({ type: "run", id: "a", message: calling("stuck") });
+    await socket.until((reading) => said(reading, "a").length > 0);
+    const { run_id } = (said(socket, "a")[0] as Facts).event as Facts;
+    socket.stop();
+    await socket.ended;
+    expect((await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
+  });
+});

@@ -1,0 +1,63 @@
+// Tools that come from elsewhere, and may not be there: an MCP server starts late, falls over, comes back. Runs that begin
+// meanwhile do without them.
+
+import type { AgentHost } from "@runwire/server";
+import type { Tool } from "../tool.js";
+import { toolLimits } from "./limits.js";
+import { type McpServer, type McpTools, mcpTools } from "./mcp.js";
+
+export interface ToolSource {
+  /** What the names of its tools begin with, up to the dot. */
+  readonly name: string;
+  /** Its tools. Rejects where they cannot be had now; to ask again is not to wait again for a while. */
+  tools(): Promise<readonly Tool[]>;
+  close(): Promise<void>;
+}
+
+export function mcpSource(
+  server: McpServer,
+  { monotonic }: Pick<AgentHost["clock"], "monotonic">,
+  /** Hears of every try that failed. */
+  failed: (server: string, error: unknown) => void,
+): ToolSource {
+  let opening: Promise<McpTools> | undefined;
+  let againMs = 0;
+  let isClosed = false;
+  return {
+    name: server.name,
+    async tools() {
+      if (opening === undefined || monotonic() >= againMs) {
+        againMs = Number.POSITIVE_INFINITY;
+        opening = mcpTools([server]);
+        opening.catch((error: unknown) => {
+          againMs = monotonic() + toolLimits.mcpRetryMs;
+          if (!isClosed) failed(server.name, error);
+        });
+      }
+      const opened = await opening;
+      if (isClosed) throw new Error(`the MCP server ${server.name} has been closed`);
+      return opened.tools;
+    },
+    async close() {
+      isClosed = true;
+      const opened = await opening?.catch(() => undefined);
+      await opened?.close();
+    },
+  };
+}
+
+/** All that can be had, and the names of the sources that cannot. */
+export async function gathered(
+  sources: readonly ToolSource[],
+): Promise<{ readonly tools: readonly Tool[]; readonly missing: readonly string[] }> {
+  const missing: string[] = [];
+  const lists = await Promise.all(
+    sources.map((source) =>
+      source.tools().catch(() => {
+        missing.push(source.name);
+        return [];
+      }),
+    ),
+  );
+  return { tools: lists.flat(), missing };
+}

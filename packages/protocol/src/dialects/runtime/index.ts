@@ -1,0 +1,39 @@
+// The runtime event stream: execution facts in a normalised envelope. The cursor is the dialect's own: `sequence` counts
+// the messages of one run's stream.
+
+import type { Dialect, Message } from "../../dialect.js";
+import { decoder, jsonRpcDecoder } from "./decode.js";
+import { step } from "./encode.js";
+import { open } from "./snapshot.js";
+import { firstState, type RuntimeState } from "./state.js";
+
+export const runtime: Dialect<RuntimeState> = {
+  name: "runtime",
+  carries: "all",
+  cursor: { last: ({ last }) => last },
+  backpressure: "lossless",
+  first: firstState,
+  step,
+  open,
+  close: (_state, close, { last }) => (close === "finished" && last !== undefined ? [last] : []),
+  decoder,
+};
+
+/** The method of the notifications. */
+const method = "event";
+
+/** The same stream, each message as a JSON-RPC 2.0 notification. */
+export const runtimeJsonRpc: Dialect<RuntimeState> = {
+  ...runtime,
+  name: "runtime-jsonrpc",
+  step(state, e) {
+    const [next, messages] = step(state, e);
+    return [next, messages.map(notification)];
+  },
+  open: (state, opening) => open(state, opening).map(notification),
+  decoder: () => jsonRpcDecoder(method),
+};
+
+function notification(message: Message): Message {
+  return { ...message, data: `{"jsonrpc":"2.0","method":"${method}","params":${message.data}}` };
+}

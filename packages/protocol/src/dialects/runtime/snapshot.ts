@@ -1,0 +1,169 @@
+// What a stream begins with for one connection: the read model at a point, and how the stream was recovered. These
+// messages stand between two numbers, so they carry the number of the message before them.
+
+import type { Message, Opening } from "../../dialect.js";
+import type { Facts } from "../../events.js";
+import { isObject } from "../../parse.js";
+import type { RunState } from "../../state.js";
+import type { Part, Transcript } from "../../transcript.js";
+import { envelope } from "./encode.js";
+import { statusWords } from "./rows.js";
+import { contextOf, type RuntimeState } from "./state.js";
+import { runtimeSchemaVersion } from "./types.js";
+
+export function open(state: RuntimeState, opening: Opening): readonly Message[] {
+  const timestamp = opening.now ?? state.ts;
+  if (timestamp === null) return [];
+  const run_id = opening.how === "snapshot" ? opening.transcript.run_id : opening.run_id;
+  const said = (type: string, payload: Facts): Message => {
+    const bare = { type, child_id: null, scope: {}, members: {}, payload };
+    const eventId = `${run_id}:${type}:${state.last}`;
+    const message = envelope(state, run_id, bare, { eventId, timestamp, sequence: state.last });
+    return { id: String(state.last), data: JSON.stringify(message) };
+  };
+  if (opening.how !== "snapshot") {
+    const recovery = { mode: "replay", reason: "cursor_unusable" };
+    return opening.how === "reset" ? [said("snapshot.updated", { recovery })] : [];
+  }
+  const { heard = state.last } = opening;
+  const gap = heard < state.last ? { gapFrom: heard + 1, gapTo: state.last } : {};
+  const recovery = { mode: "snapshot", reason: "requested", ...gap };
+  const updated = said("snapshot.updated", { recovery, snapshot: snapshotOf(state, opening.transcript) });
+  return heard < state.last ? [updated, said("snapshot.repaired", { recovery })] : [updated];
+}
+
+/** The read model that a transcript amounts to: one thread with one turn. */
+export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
+  const sessionId = state.session ?? t.run_id;
+  const context = contextOf(state, t.run_id);
+  const turnId = context.turn ?? t.run_id;
+  const runs = [t, ...Object.values(t.children).map(({ transcript }) => transcript)];
+  const status = threadStatus(t.state);
+  return {
+    schemaVersion: runtimeSchemaVersion,
+    sessionId,
+    streamId: t.run_id,
+    lastSequence: state.last,
+    threads: [
+      {
+        threadId: state.thread ?? sessionId,
+        ...status,
+        ...(t.title === null ? {} : { title: t.title }),
+        activeTurnId: turnId,
+        turns: [{ turnId, ...turnStatus(t.state), runId: t.run_id, items: itemsOf(t) }],
+        actions: runs.flatMap((run) => [...actionsOf(run, t), ...planAction(run, t)]),
+        toolCalls: runs.flatMap((run) => toolCallsOf(run, t)),
+        processes: [],
+        incidents: t.state === "error" ? [{ type: "run.failed", reason: t.reason }] : [],
+        subagents: Object.entries(t.children).map(([subagentId, { parent_id, transcript }]) => ({
+          subagentId,
+          parentRunId: parent_id,
+          ...turnStatus(transcript.state),
+          items: itemsOf(transcript),
+        })),
+        usage: t.usage,
+      },
+    ],
+  };
+}
+
+/** Threads have fewer words than runs: what they cannot say is the phase. */
+function threadStatus(state: RunState | null): Facts {
+  if (state === null) return { status: "unknown" };
+  const { status, phase } = statusWords[state];
+  if (status === "preparing") return { status: "running", phase };
+  if (status === "waiting_permission" || status === "paused")
+    return { status: "blocked", phase: phase ?? status };
+  return statusWords[state];
+}
+
+function turnStatus(state: RunState | null): Facts {
+  return state === null ? { status: "unknown" } : statusWords[state];
+}
+
+function itemsOf(t: Transcript): readonly Facts[] {
+  const said = t.parts.flatMap((part) => itemsOfPart(t, part));
+  return [
+    ...said,
+    ...t.settled.map(({ text, message_id }) => ({
+      itemType: "agent_message",
+      status: "completed",
+      ...(message_id == null ? {} : { itemId: message_id }),
+      text,
+    })),
+  ];
+}
+
+function itemsOfPart(t: Transcript, part: Part): readonly Facts[] {
+  switch (part.kind) {
+    case "block":
+      return [
+        ...(part.reasoning === "" ? [] : [{ itemType: "reasoning", text: part.reasoning }]),
+        ...(part.text === "" ? [] : [{ itemType: "agent_message", status: "streaming", text: part.text }]),
+      ];
+    case "tool":
+      return [{ itemType: "tool_call", toolCallId: part.call_id }];
+    case "plan":
+      return t.plan === null ? [] : [{ itemType: "todo", itemId: part.plan_id, plan: t.plan }];
+    default:
+      return [];
+  }
+}
+
+function actionsOf(run: Transcript, root: Transcript): readonly Facts[] {
+  const whose = byOf(run, root);
+  const approvals = Object.entries(run.approvals).map(([actionId, { asked, status, answer }]) => ({
+    actionId,
+    actionType: "approval",
+    status: status === "pending" ? "required" : "resolved",
+    ...whose,
+    ...(asked.call_id == null ? {} : { toolCallId: asked.call_id }),
+    ...(asked.expires_at == null ? {} : { expiresAt: asked.expires_at }),
+    ...(answer === undefined ? {} : { decision: answer.decision }),
+  }));
+  const questions = Object.entries(run.clarifications).map(([actionId, { asked, status, answer }]) => ({
+    actionId,
+    actionType: "clarify",
+    status: status === "pending" ? "required" : "resolved",
+    ...whose,
+    prompt: asked.question,
+    ...(asked.expires_at == null ? {} : { expiresAt: asked.expires_at }),
+    ...(answer === undefined ? {} : { answer: answer.answer ?? null }),
+  }));
+  return [...approvals, ...questions];
+}
+
+/** A plan is an action for as long as the run waits for it. */
+function planAction(run: Transcript, root: Transcript): readonly Facts[] {
+  if (run.plan === null || run.state !== "awaiting_approval") return [];
+  return [{ actionId: run.plan.id, actionType: "plan_approval", status: "required", ...byOf(run, root) }];
+}
+
+function toolCallsOf(run: Transcript, root: Transcript): readonly Facts[] {
+  return Object.values(run.tools).map((call) => {
+    const { call_id, tool, status, input, output, error, blob_ref, duration_ms } = call;
+    return {
+      toolCallId: call_id,
+      toolName: tool,
+      status: callStatus[status],
+      ...byOf(run, root),
+      ...(input === undefined ? {} : { safeArgs: input }),
+      ...(output === undefined ? {} : { output }),
+      ...(isObject(error) ? { error } : {}),
+      ...(blob_ref === undefined ? {} : { output_ref: blob_ref }),
+      ...(duration_ms === undefined ? {} : { durationMs: duration_ms }),
+    };
+  });
+}
+
+const callStatus = {
+  writing: "preparing",
+  called: "pending",
+  running: "running",
+  ok: "completed",
+  failed: "failed",
+} as const;
+
+function byOf(run: Transcript, root: Transcript): Facts {
+  return run === root ? {} : { subagentId: run.run_id };
+}

@@ -1,0 +1,135 @@
+// People answer what a run asks. The first answer wins, and that is decided inside the commit; so is what an approval
+// stands for beyond its own call.
+
+import { type Draft, type Facts, RunwireError } from "@runwire/protocol";
+import { z } from "zod";
+import { wrongBody } from "../http/check.js";
+import type { Reply } from "../http/route.js";
+import { facts, reason } from "../http/shapes.js";
+import type { Commit } from "../log/commit.js";
+import { answerOf, type Head, type Request } from "../log/head.js";
+import { headIn } from "../log/lifecycle.js";
+import type { Rooms } from "../rooms.js";
+import type { RunKey } from "../store.js";
+
+export const approvalAnswer = z.strictObject({
+  decision: z
+    .enum(["once", "session", "always", "deny"])
+    .describe("for this call, for the tool in this session, for the tool from now on, or not"),
+  reason,
+  input: facts.nullish().describe("replaces the arguments of the call"),
+});
+export const clarifyAnswer = z.strictObject({ answer: z.unknown() });
+
+/** What is asked, by its run and id. */
+export interface Asking {
+  readonly run: RunKey;
+  readonly id: string;
+}
+
+export async function answerApproval(
+  rooms: Rooms,
+  asked: Asking,
+  body: z.output<typeof approvalAnswer>,
+): Promise<Reply> {
+  const { decision, input } = body;
+  const resolved = (approval_id: string, more: Facts): Draft => ({
+    type: "approval.resolved",
+    payload: { approval_id, decision, ...more },
+  });
+  if (input != null && decision !== "deny") await checkInput(rooms, asked, input);
+  const given: Facts = {
+    outcome: "answered",
+    reason: body.reason ?? null,
+    ...(input == null ? {} : { input }),
+  };
+  return answer(
+    rooms,
+    asked,
+    "approval",
+    (id) => resolved(id, given),
+    (commit, asking, approval_id, request) => {
+      const tool = toolOf(request);
+      if (tool === null || decision === "once" || decision === "deny") return;
+      const { run_id, root_id, session_id } = asking.run;
+      if (decision === "session" && session_id === null) return;
+      commit.allow({ tool, session_id: decision === "session" ? session_id : null, run_id, approval_id });
+      // What waits for the same word already need not be asked about again.
+      for (const [run, id] of waitingFor(commit, root_id, tool))
+        commit.write(run, resolved(id, { outcome: "covered", reason: null, covered_by: approval_id }));
+    },
+  );
+}
+
+export async function answerClarification(
+  rooms: Rooms,
+  asked: Asking,
+  { answer: given }: z.output<typeof clarifyAnswer>,
+): Promise<Reply> {
+  if (given == null) throw wrongBody("`answer` is needed");
+  return answer(rooms, asked, "clarify", (clarify_id) => ({
+    type: "clarify.resolved",
+    payload: { clarify_id, answer: given, outcome: "answered" },
+  }));
+}
+
+/** The same again is fine, another is a conflict, one that came too late is gone. */
+async function answer(
+  rooms: Rooms,
+  { run, id }: Asking,
+  kind: Request["kind"],
+  draftOf: (id: string) => Draft,
+  also: (commit: Commit, asking: Head, id: string, request: Request) => void = () => {},
+): Promise<Reply> {
+  const { run_id } = run;
+  await rooms.ingest.change(run, (commit) => {
+    const asking = headIn(commit, run_id);
+    const request = requestIn(asking, kind, id);
+    const late = request.expires_at !== null && Date.parse(request.expires_at) <= commit.nowMs;
+    if (request.status === "closed" || (request.status === "pending" && late)) {
+      throw new RunwireError("KAI-RUN-REQUEST-0003", id);
+    }
+    const draft = draftOf(id);
+    if (request.status === "resolved") {
+      if (request.answer === answerOf(kind, commit.asWritten(draft).payload as Facts)) return;
+      throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered first by someone else`);
+    }
+    commit.write(run_id, draft);
+    also(commit, asking, id, request);
+  });
+  return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
+}
+
+function requestIn({ requests }: Head, kind: Request["kind"], id: string): Request {
+  const request = Object.hasOwn(requests, id) ? requests[id] : undefined;
+  if (request?.kind !== kind) throw new RunwireError("KAI-RUN-REQUEST-0001", id);
+  return request;
+}
+
+/** Arguments that the agent's tool would not take are refused while somebody is there to mend them. */
+async function checkInput({ store, agent }: Rooms, { run, id }: Asking, input: Facts): Promise<void> {
+  const head = await store.head(run);
+  if (head === undefined || head.run.external) return;
+  const tool = toolOf(requestIn(head, "approval", id));
+  if (tool !== null) await agent?.checkInput(tool, input);
+}
+
+/** Null for one that is answered, or whose name is too long to be kept whole. */
+function toolOf({ asked }: Request): string | null {
+  const tool = asked?.shown.tool;
+  return typeof tool === "string" && tool.length < toolCharsMax ? tool : null;
+}
+
+const toolCharsMax = 200;
+
+/** Requests for this tool that wait in the run or below it. */
+function waitingFor(commit: Commit, run_id: string, tool: string): readonly (readonly [string, string])[] {
+  const { requests, children } = headIn(commit, run_id);
+  const own = Object.entries(requests).filter(
+    ([, request]) => request.kind === "approval" && request.status === "pending" && toolOf(request) === tool,
+  );
+  return [
+    ...own.map(([id]) => [run_id, id] as const),
+    ...children.flatMap((child) => waitingFor(commit, child, tool)),
+  ];
+}

@@ -1,0 +1,30 @@
+// What people have approved beyond one call. A row is written by the commit that holds the answer.
+
+import type { DatabaseSyncInstance } from "@photostructure/sqlite";
+import type { Allowance } from "../../log/record.js";
+import type { Store } from "../../store.js";
+import type { Write } from "./schema.js";
+
+type AllowedRow = Omit<Allowance, "session_id"> & { readonly session_id: string };
+
+export function keptAllowances(
+  reader: DatabaseSyncInstance,
+  write: (list: readonly Write[]) => Promise<void>,
+): Pick<Store, "allowances" | "disallow"> {
+  const all = reader.prepare(
+    "SELECT tool, session_id, run_id, approval_id, at FROM allowed WHERE tenant = ? AND session_id IN ('', ?) ORDER BY at, tool",
+  );
+  const one = reader.prepare("SELECT 1 FROM allowed WHERE tenant = ? AND session_id = ? AND tool = ?");
+  return {
+    async allowances(tenant, session_id) {
+      const rows = all.all(tenant, session_id ?? "") as unknown as AllowedRow[];
+      return rows.map((row) => ({ ...row, session_id: row.session_id === "" ? null : row.session_id }));
+    },
+    async disallow(tenant, tool, session_id) {
+      const key = [tenant, session_id ?? "", tool] as const;
+      if (one.get(...key) === undefined) return false;
+      await write([["disallow", ...key]]);
+      return true;
+    },
+  };
+}

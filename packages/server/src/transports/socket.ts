@@ -1,0 +1,152 @@
+// What all WebSockets have in common: the handshake, a place to write to, and messages that are obeyed one by one.
+
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { type Close, errorTable, RunwireError } from "@runwire/protocol";
+import { type WebSocket, WebSocketServer } from "ws";
+import { requestIdHeader } from "../http/account.js";
+import type { Upgrade } from "../http/route.js";
+import type { Rooms } from "../rooms.js";
+import type { Sink, Stream } from "../stream.js";
+
+const messageBytesMax = 64 * 1024;
+/** A client that leaves this much unread is answered no more until it has read. */
+const unreadBytesMax = 64 * 1024;
+const closeCodes: { readonly [C in Close]: number } = { finished: 1000, leaving: 1012, broken: 1011 };
+
+/** `isSpoken` says which of the subprotocols that a client offers is taken. */
+export function acceptor(
+  isSpoken: (protocol: string) => boolean,
+): (upgrade: Upgrade<unknown>) => Promise<WebSocket> {
+  const server = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: messageBytesMax,
+    // Done below: the library answers every ping, also of a client that reads none of the answers.
+    autoPong: false,
+    handleProtocols: (offered) => [...offered].find(isSpoken) ?? false,
+  });
+
+  // Node gives the handshake no response of its own to put a header on, or to refuse it with.
+  const requestIds = new WeakMap<IncomingMessage, string>();
+  server.on("headers", (headers, req) => {
+    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
+  });
+  const refusals = new WeakMap<IncomingMessage, (error: RunwireError) => void>();
+  server.on("wsClientError", ({ message }, _socket, req) => {
+    refusals.get(req)?.(new RunwireError("KAI-STREAM-FRAME-0002", message));
+  });
+
+  return ({ req, socket, head, requestId, accepted }) =>
+    new Promise((resolve, reject) => {
+      requestIds.set(req, requestId);
+      refusals.set(req, reject);
+      server.handleUpgrade(req, socket, head, (ws) => {
+        accepted();
+        ws.on("ping", (data) => {
+          if (ws.bufferedAmount < unreadBytesMax) ws.pong(data);
+        });
+        resolve(ws);
+      });
+    });
+}
+
+/** Text messages, one after the other, in their order and after `before`; a client that sends faster waits. */
+export async function inOrder(
+  ws: WebSocket,
+  socket: Duplex,
+  before: Promise<void>,
+  obey: (text: string) => Promise<void>,
+): Promise<void> {
+  let waiting = 0;
+  let obeyed = before;
+  ws.on("message", (data, isBinary) => {
+    if (isBinary) {
+      ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
+      return;
+    }
+    waiting += 1;
+    ws.pause();
+    obeyed = obeyed
+      .then(() => obey(String(data)))
+      .then(() => hasRead(ws, socket))
+      .then(() => {
+        waiting -= 1;
+        if (waiting === 0) ws.resume();
+      });
+  });
+  await before;
+}
+
+/** Settles when what was written is read as far as it must be, or never will be. */
+async function hasRead(ws: WebSocket, socket: Duplex): Promise<void> {
+  while (ws.readyState === ws.OPEN && ws.bufferedAmount >= unreadBytesMax) {
+    await new Promise<void>((resolve) => {
+      const go = (): void => {
+        socket.off("drain", go).off("close", go);
+        resolve();
+      };
+      socket.once("drain", go).once("close", go);
+    });
+  }
+}
+
+export function socketSink(
+  rooms: Rooms,
+  ws: WebSocket,
+  { socket, caller }: Pick<Upgrade, "socket" | "caller">,
+): { sink: Sink; attach(stream: Stream): void } {
+  const { clock, connections } = rooms;
+  let stream: Stream | undefined;
+  let sentMs = clock.monotonic();
+  let full = false;
+  const isOpen = (): boolean => ws.readyState === ws.OPEN;
+
+  const remove = connections.add({
+    get sentMs() {
+      return sentMs;
+    },
+    ping() {
+      sentMs = clock.monotonic();
+      if (isOpen()) ws.ping();
+    },
+    caller,
+    leave: () => (stream === undefined ? ws.close(closeCodes.leaving) : stream.close("leaving")),
+    end(why) {
+      ws.close(why.row.close, why.row.title);
+      stream?.close("leaving", "credentials");
+    },
+  });
+  socket.on("drain", () => {
+    if (!full) return;
+    full = false;
+    stream?.drained();
+  });
+  // A broken frame is answered by the library with its close code; the stream then ends like any other.
+  ws.on("error", () => {});
+  ws.once("close", () => {
+    remove();
+    stream?.close("broken");
+  });
+
+  return {
+    sink: {
+      get full() {
+        return full;
+      },
+      send(bytes) {
+        if (!isOpen()) return;
+        sentMs = clock.monotonic();
+        full = !socket.write(bytes) && socket.writableLength > 0;
+      },
+      close(how) {
+        if (isOpen()) ws.close(closeCodes[how]);
+      },
+    },
+    attach(opened) {
+      stream = opened;
+      if (!isOpen()) opened.close("broken");
+      else if (connections.leaving) opened.close("leaving");
+    },
+  };
+}
