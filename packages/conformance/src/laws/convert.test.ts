@@ -41,7 +41,7 @@ describe.each(spoken.map((dialect) => [dialect.name, dialect] as const))("CONVER
         expect(convert(dialect, dialect, again)).toEqual(again);
         if (typeof dialect.cursor === "string") expect(again).toEqual(said);
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
@@ -52,7 +52,7 @@ describe.each(spoken.map((dialect) => [dialect.name, dialect] as const))("CONVER
         const way = convert(dialect, runwire, said);
         expect(convert(runwire, dialect, way)).toEqual(convert(dialect, dialect, said));
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
@@ -68,7 +68,7 @@ describe.each(spoken.map((dialect) => [dialect.name, dialect] as const))("CONVER
         const runs = readIn(dialect, lines.flat()).map(({ run_id }) => run_id);
         expect(new Set(runs).size).toBe(lines.filter((said) => said.length > 0).length);
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     );
   });
 
@@ -84,7 +84,7 @@ describe.each(spoken.map((dialect) => [dialect.name, dialect] as const))("CONVER
         const seqs = events.map(({ seq }) => seq);
         expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     );
   });
 });
@@ -100,7 +100,7 @@ describe("CONVERT", () => {
         const starts = said.filter(({ event_id }) => event_id === 1);
         expect(starts).toHaveLength(streams.length);
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   });
 
@@ -144,7 +144,7 @@ describe("CONVERT", () => {
         expect(said.toSorted()).toEqual(apart.toSorted());
         expect(convert(koder, koder, linesOf(koder, mixed))).toEqual(linesOf(koder, mixed));
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     );
   });
 
