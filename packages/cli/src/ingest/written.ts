@@ -1,6 +1,6 @@
 // A run that is being written from a pipe. It is followed at the same time: whoever aborts, pauses or answers is heard.
 
-import { type Endpoint, follow, gateway, openProducer, sseSource } from "@runwire/client";
+import { type Endpoint, follow, gateway, openProducer, sseSource, systemClock, wait } from "@runwire/client";
 import {
   type Dialect,
   type Draft,
@@ -36,6 +36,9 @@ export interface WrittenOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
+/** Before the end of a run is tried again. */
+const againMs = 200;
+
 export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOptions): Written {
   const ids = idSource(Math.random);
   const fit = fitting(options.isAsked, () => ids.next("run", Date.now()));
@@ -45,6 +48,7 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   const answered = new Set<string>();
   const gate = openGate();
   let isOpen = true;
+  let hasFailed = false;
 
   async function push(draft: Draft): Promise<void> {
     if (is(draft, "approval.resolved")) answered.add(draft.payload.approval_id);
@@ -57,32 +61,50 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     }
   }
 
-  function close(): void {
+  /**
+   * The last draft goes by itself, because a run that somebody has just paused or redirected cannot end before it goes
+   * on, and what was said before must be stored all the same.
+   */
+  async function endWith(draft: Draft): Promise<void> {
     isOpen = false;
-    // Its failure is heard through the signal.
-    producer.close().catch(() => {});
+    await producer.flush();
+    for (;;) {
+      await gate.passed();
+      try {
+        return void (await gateway(endpoint).append(run_id, [draft]));
+      } catch (error) {
+        if (!(error instanceof RunwireError)) throw error;
+        // Stored already, by a request whose answer was lost; or somebody was faster.
+        if (error.code === "KAI-RUN-ENDED-0001") return;
+        if (error.code !== "KAI-RUN-STATE-0001" && !error.row.retry) throw error;
+        await wait(systemClock, againMs);
+      }
+    }
   }
 
-  producer.signal.addEventListener("abort", () => {
-    const { reason } = producer.signal;
-    const isRefused = reason instanceof RunwireError;
+  /** Of what could not be stored, at least the run's end is tried. */
+  async function fail(error: unknown): Promise<void> {
+    options.onFailure(error);
+    const why = error instanceof RunwireError ? error.code : "it failed";
+    const payload = { state: "error" as const, reason: `the server refused what it was sent: ${why}` };
+    await gateway(endpoint).append(run_id, [{ type: "run.lifecycle", payload }]);
+  }
+
+  function failed(error: unknown): void {
     // The run's end, whoever caused it, comes with its events.
-    if (!isRefused || reason.code === "KAI-RUN-ENDED-0001") return;
+    const isEnd = error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001";
+    if (over.signal.aborted || hasFailed || isEnd) return;
+    hasFailed = true;
     isOpen = false;
-    options.onFailure(reason);
-    const payload = {
-      state: "error" as const,
-      reason: `the server refused what it was sent: ${reason.code}`,
-    };
-    gateway(endpoint)
-      .append(run_id, [{ type: "run.lifecycle", payload }])
-      .catch(options.onFailure);
-  });
+    fail(error).catch((reason) => over.abort(reason));
+  }
+
+  producer.signal.addEventListener("abort", () => failed(producer.signal.reason));
 
   async function followToEnd(): Promise<{ readonly state: End; readonly isOurs: boolean }> {
     let state = options.dialect.first;
     const source = sseSource({ ...endpoint, run_id, dialect: "runwire", backpressure: "lossless" });
-    for await (const item of follow(source)) {
+    for await (const item of follow(source, { signal: over.signal })) {
       if (item.kind === "reset") state = options.dialect.first;
       if (item.kind !== "event") continue;
       const { event } = item;
@@ -108,7 +130,7 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     if (!is(e, "run.lifecycle")) return;
     if (e.payload.state !== "paused") gate.open();
     // Nobody can turn what is behind a pipe, and a run that waits to be turned could not end.
-    if (e.payload.state === "redirecting" && isOpen)
+    if (e.payload.state === "redirecting")
       void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
   }
 
@@ -123,13 +145,13 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
       await gate.passed();
       const drafts = fit.draftsOf(e);
       if (producer.signal.aborted) return;
-      for (const draft of drafts) await push(draft);
-      if (fit.ended) close();
+      for (const draft of fit.ended ? drafts.slice(0, -1) : drafts) await push(draft);
+      const last = fit.ended ? drafts.at(-1) : undefined;
+      if (last !== undefined) endWith(last).catch(failed);
     },
     cutOff(reason) {
       if (!isOpen || producer.signal.aborted) return;
-      void push({ type: "run.lifecycle", payload: { state: "error", reason } });
-      close();
+      endWith({ type: "run.lifecycle", payload: { state: "error", reason } }).catch(failed);
     },
   };
 }
