@@ -136,7 +136,8 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     const asked = newRunOf(e, flags);
     const run_id =
       isGiven && flags.run !== undefined ? flags.run : await create(endpoint, asked, runs.size > 0);
-    if (isGiven) await gateway(endpoint).getRun(run_id);
+    const { state } = isGiven ? await gateway(endpoint).getRun(run_id) : { state: "running" as const };
+    if (isFinal(state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
     const failed = (error: unknown): void => {
       const why = error instanceof Error ? error.message : String(error);
       process.stderr.write(`runwire: ${run_id}: ${oneLine(why)}\n`);

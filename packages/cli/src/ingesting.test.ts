@@ -229,6 +229,10 @@ describe("runwire ingest", () => {
     const args = ["ingest", "--dialect", "runwire", "--run", run_id];
     expect((await pipe(text(sampleLines(log)), args, here())).code).toBe(0);
     expect((await api.getRun(run_id)).state).toBe("done");
+    expect(await pipe(text(sampleLines(log)), args, here())).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-RUN-ENDED-0001"),
+    });
   });
 
   it.each([
