@@ -12,6 +12,7 @@ export default defineConfig({
     // A guard against what hangs, not a measure: machines that build and test at once are slow.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     reporters: ["default", "./scripts/vitest-reporter.mjs"],
   },
 });

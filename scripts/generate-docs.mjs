@@ -4,7 +4,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { errorTable, runtimeNames } from "@runwire/protocol";
+import { dialects, errorTable, eventTypes, loomNames, runtimeNames } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { makeProgram } from "../packages/cli/dist/program.js";
 import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/settings.js";
@@ -17,6 +17,7 @@ const documents = {
   "docs/operate.md": (text) =>
     between(between(text, "settings", settingsTables()), "metrics", metricsTable(metrics)),
   "docs/security.md": (text) => between(text, "scopes", scopesTable(paths)),
+  "docs/dialects.md": (text) => between(text, "dialects", dialectsTable()),
   "PROTOCOL.md": (text) => between(text, "runtime", runtimeTable()),
 };
 
@@ -63,6 +64,24 @@ function settingsTables() {
     return `**${group}**\n\n| flag | variable | takes | default | what it is |\n|---|---|---|---|---|\n${rows.join("\n")}`;
   });
   return groups.join("\n\n");
+}
+
+/** What each dialect makes of each event type; a dash is its declared loss. */
+function dialectsTable() {
+  const names = { loom: loomNames, runtime: new Map(runtimeNames().map(({ type, as }) => [type, as])) };
+  const told = [...dialects.values()].filter(({ name }) => !name.includes("-"));
+  const cell = ({ name, carries }, type) => {
+    if (carries !== "all" && !carries.has(type)) return "–";
+    const said = names[name]?.get(type) ?? [type];
+    return said.map((one) => `\`${one}\``).join(", ");
+  };
+  return [
+    `| event | ${told.map(({ name }) => `\`${name}\``).join(" | ")} |`,
+    `|---|${told.map(() => "---|").join("")}`,
+    ...Object.keys(eventTypes).map(
+      (type) => `| \`${type}\` | ${told.map((dialect) => cell(dialect, type)).join(" | ")} |`,
+    ),
+  ].join("\n");
 }
 
 function runtimeTable() {

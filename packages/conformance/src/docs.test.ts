@@ -25,7 +25,7 @@ import { shellScript, startsServers } from "./shell-script.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../../", import.meta.url));
-const scriptMsMax = 45_000;
+const scriptMsMax = 100_000;
 
 const documents = [
   ...[

@@ -3,7 +3,7 @@ export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
 export { loom, loomExport } from "./dialects/loom/loom.js";
-export { words as loomWords } from "./dialects/loom/words.js";
+export { loomNames, words as loomWords } from "./dialects/loom/words.js";
 export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
 export {
   emptyRuntimeModel,
@@ -45,5 +45,6 @@ export * from "./parse.js";
 export { reduce } from "./reduce.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
+export { type OtlpSpan, type OtlpTrace, otlpTrace, type Tracer, tracer } from "./trace.js";
 export * from "./transcript.js";
 export * from "./validate.js";

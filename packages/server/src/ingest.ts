@@ -5,7 +5,15 @@
 //
 // The reading side begins in stream.ts.
 
-import { type Draft, type Facts, is, limits, type RunState, RunwireError } from "@runwire/protocol";
+import {
+  type Draft,
+  type Facts,
+  is,
+  limits,
+  type RunState,
+  RunwireError,
+  type Scope,
+} from "@runwire/protocol";
 import type { CountedBlobs } from "./blobs/counted.js";
 import { spilling } from "./blobs/spilling.js";
 import { type Appended, appendDrafts, type ProducerClaim } from "./log/accept.js";
@@ -37,6 +45,8 @@ export interface NewRun {
   readonly rewinds?: string;
   /** What its session is called already. */
   readonly title?: string;
+  /** The trace that it is a part of, as whoever asked for it has named it. */
+  readonly scope?: Scope;
 }
 
 export interface NewChild {
@@ -178,6 +188,7 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
             ...asked,
             ...(forked_from && { forked_from }),
           },
+          ...(run.scope === undefined ? {} : { scope: run.scope }),
         });
         if (run.title !== undefined) commit.write(run_id, { type: "title", payload: { title: run.title } });
         return { run_id, session_id, state, forked_from };

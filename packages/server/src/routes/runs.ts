@@ -1,6 +1,6 @@
 // Runs: create, look up, list, page, fold, erase.
 
-import { limits, type Message, RunwireError, runStates } from "@runwire/protocol";
+import { limits, type Message, otlpTrace, RunwireError, runStates, tracer } from "@runwire/protocol";
 import { z } from "zod";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
@@ -16,6 +16,7 @@ import {
   runSummary as runShape,
   transcript,
 } from "../http/shapes.js";
+import { traceHeader, traceOf } from "../http/traceparent.js";
 import type { NewRun } from "../ingest.js";
 import { isEnded } from "../log/head.js";
 import { end } from "../log/lifecycle.js";
@@ -23,6 +24,7 @@ import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
+import { version } from "../version.js";
 import { begin } from "./begin.js";
 import { turnsBefore } from "./sessions.js";
 import { runSummary } from "./summary.js";
@@ -82,7 +84,7 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
       does: "create a run",
       scope: "write",
       body: newRun,
-      headers: idempotencyHeader,
+      headers: { ...idempotencyHeader, ...traceHeader },
       answers: { 201: { does: "the run", content: json(created) } },
       handle: (call) => createRun(rooms, call),
     }),
@@ -154,6 +156,19 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
     }),
     route({
       method: "GET",
+      path: "/v1/agent/runs/:id/trace",
+      does: "the run and those below it as a trace of OpenTelemetry, in OTLP's JSON",
+      scope: "read",
+      answers: {
+        200: {
+          does: "for `POST /v1/traces` of a collector",
+          content: json(members({ resourceSpans: z.array(facts) })),
+        },
+      },
+      handle: (call) => trace(rooms, call),
+    }),
+    route({
+      method: "GET",
       path: "/v1/agent/runs/:id/children",
       does: "child runs",
       scope: "read",
@@ -182,7 +197,8 @@ async function createRun(
   rooms: Rooms,
   { req, body, tenant }: Call<unknown, z.output<typeof newRun>>,
 ): Promise<Reply> {
-  return begin(rooms, tenant, await runFor(rooms, tenant, body), idempotencyOf(req, body));
+  const run = await runFor(rooms, tenant, body);
+  return begin(rooms, tenant, { ...run, ...traceOf(req) }, idempotencyOf(req, body));
 }
 
 /** What is asked for, with what was said before in its session. */
@@ -287,6 +303,18 @@ async function steps(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   const head = await readableHead(rooms, key);
   const transcript = await rooms.transcripts.at(key, "default", head.views.default.pos);
   return { status: 200, body: { steps: transcript.steps } };
+}
+
+async function trace(rooms: Rooms, { run: key }: Call): Promise<Reply> {
+  await readableHead(rooms, key);
+  const { hear, spans } = tracer(key.run_id);
+  for (let after = 0; ; ) {
+    const events = await rooms.store.read(key, "default", after, 256 * 1024);
+    const last = events.at(-1);
+    if (last === undefined) return { status: 200, body: otlpTrace(spans(), version) };
+    for (const e of events) hear(e);
+    after = last.pos;
+  }
 }
 
 async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {

@@ -6,20 +6,9 @@ import type { EventType } from "../../events.js";
 import { loomDecoder, parsed } from "./decode.js";
 import { firstState, type LoomMessage, type LoomState, speak } from "./encode.js";
 import { fromExport, toExport } from "./export.js";
-import { words } from "./words.js";
+import { loomNames } from "./words.js";
 
-const carries: ReadonlySet<EventType> = new Set<EventType>([
-  ...Object.values(words).map(({ means }) => means),
-  "turn.submitted",
-  "step.boundary",
-  "model.requested",
-  "model.completed",
-  "message.settled",
-  "tool.output",
-  "clarify.requested",
-  "clarify.resolved",
-  "plan.proposal",
-]);
+const carries: ReadonlySet<EventType> = new Set(loomNames.keys());
 
 function dialect(
   name: string,

@@ -111,6 +111,28 @@ export const words: { readonly [type: string]: Word } = {
   },
 };
 
+/** Events that have no word of their own, or more than one, and what they are said as. */
+const otherSayings: { readonly [T in NamedType]?: readonly string[] } = {
+  "turn.submitted": ["run_start"],
+  "run.lifecycle": ["reply", "run_error"],
+  "message.settled": ["reply"],
+  "text.delta": ["message_chunk", "tool_output"],
+  "tool.output": ["tool_output"],
+  "tool.start": ["tool_call", "tool_start"],
+  "step.boundary": ["updates", "values", "checkpoint"],
+  "model.requested": ["node_enter"],
+  "model.completed": ["node_exit"],
+  "plan.proposal": ["custom"],
+  "clarify.requested": ["custom"],
+  "clarify.resolved": ["custom"],
+};
+
+/** What each event type is said as; those that are not in here are not said. */
+export const loomNames: ReadonlyMap<NamedType, readonly string[]> = new Map([
+  ...Object.entries(words).map(([type, { means }]) => [means, [type]] as const),
+  ...(Object.entries(otherSayings) as [NamedType, readonly string[]][]),
+]);
+
 /** Members that stand beside those of every word. */
 export const envelope = ["session_id", "node_id", "event_id", "type"] as const;
 
