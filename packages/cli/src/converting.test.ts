@@ -130,6 +130,15 @@ describe("runwire validate", () => {
     });
   });
 
+  it("asks for more under a profile", async () => {
+    const thread =
+      '{"type":"thread.started","eventId":"e","timestamp":"2026-01-01T00:00:00Z","sequence":1}\n';
+    const args = ["validate", "--dialect", "runtime"];
+    expect(await pipe(thread, args)).toMatchObject({ code: 0, out: "" });
+    const { code, out } = await pipe(thread, [...args, "--profile", "strict"]);
+    expect({ code, out }).toEqual({ code: 1, out: expect.stringMatching(/^stdin:1: RT-STRICT-/) });
+  });
+
   it("knows that each run has numbers of its own, and is coloured on a terminal only", async () => {
     const other = sampleLines(koder, "run_01K0000000000000000000000B");
     const path = file("two.koder", text([...sampleLines(koder), ...other, other[0] as string]));
