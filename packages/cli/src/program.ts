@@ -2,8 +2,12 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
+import { addConvert, addValidate } from "./convert.js";
 import { addForks } from "./forks.js";
+import { addIngest } from "./ingest.js";
 import { addOrders } from "./orders.js";
+import { addRecord } from "./record.js";
+import { addReplay } from "./replay.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
 
@@ -18,6 +22,12 @@ export async function makeProgram(name?: string): Promise<Command> {
   addRun(program);
   addTail(program);
   addRuns(program);
+  addRecord(program);
+  addReplay(program);
+  program.commandsGroup("Dialects:");
+  addConvert(program);
+  addValidate(program);
+  addIngest(program);
   program.commandsGroup("Answer:");
   addAnswers(program);
   addApprovals(program);

@@ -101,12 +101,10 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return then(timeline, [], { tools: withTool(voice, call_id, { tool, input: e.payload.input }) });
     }
     case "tool.start": {
-      const { call_id, tool, input } = e.payload;
-      const tools = withTool(voice, call_id, {
-        tool,
-        sinceMs: nowMs,
-        ...(input === undefined ? {} : { input }),
-      });
+      const { call_id, tool } = e.payload;
+      // Some say it once, in the call.
+      const input = e.payload.input ?? voice.tools.get(call_id)?.input;
+      const tools = withTool(voice, call_id, { tool, sinceMs: nowMs, input });
       const line = cutLine(
         label,
         { text: "· ", style: "dim" },
@@ -153,9 +151,16 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return moved(timeline, voice, e, then, manner);
     case "turn.submitted":
       return then(
-        timeline,
+        label === "" ? { ...timeline, asked: true } : timeline,
         label === "" ? blockOf("", askedWords(e.payload), { mark: "> ", style: "bold" }) : [],
       );
+    case "turn.started": {
+      // Where it tells what was asked, and nobody did before.
+      const { message } = e.payload;
+      if (label !== "" || timeline.asked || typeof message !== "string") return { timeline, lines: [] };
+      const asked = blockOf("", harmless(message), { mark: "> ", style: "bold" });
+      return then({ ...timeline, asked: true }, asked);
+    }
     case "message.settled":
       // What was streamed is there already.
       return then(timeline, voice.said ? [] : blockOf(label, harmless(e.payload.text), {}), { said: false });

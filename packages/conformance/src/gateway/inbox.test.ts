@@ -220,10 +220,7 @@ async function doSomething(runs: Known[], inboxes: ReadonlyMap<string, readonly 
 }
 
 describe("the inbox", () => {
-  const timeout = isSoak ? 1_800_000 : 120_000;
-  it("is what a fold over all runs says is pending, whatever happens [RW-INBOX-1] [RW-INBOX-2] [RW-INBOX-3]", {
-    timeout,
-  }, async () => {
+  it("is what a fold over all runs says is pending, whatever happens [RW-INBOX-1] [RW-INBOX-2] [RW-INBOX-3]", async () => {
     const keepers = tenants.flatMap((tenant) => [new Keeper("sse", tenant), new Keeper("ndjson", tenant)]);
     for (const keeper of keepers) await keeper.open();
     let runs: Known[] = [];

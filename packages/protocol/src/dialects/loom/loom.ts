@@ -36,7 +36,11 @@ function dialect(
     decoder() {
       const decoder = loomDecoder();
       // A stream without its reply is a run that was cut off; nothing is made up for it.
-      return { decode: ({ data }) => decoder.decode({ ...read(parsed(data)) }), end: () => [] };
+      return {
+        decode: ({ data }) => decoder.decode({ ...read(parsed(data)) }),
+        end: () => [],
+        runs: decoder.runs,
+      };
     },
   };
 }
