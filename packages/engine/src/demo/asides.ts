@@ -1,7 +1,7 @@
 // What the demo is asked for beside its answer.
 
 import type { ModelRequest } from "../model.js";
-import { quote } from "./quote.js";
+import { capital, quote } from "./quote.js";
 import { knownIn, subjectsIn } from "./subjects.js";
 
 const titleWordsMax = 8;
@@ -9,8 +9,7 @@ const titleWordsMax = 8;
 /** The first words of what was asked. */
 export function titleOf([asked]: ModelRequest["messages"]): string {
   const words = asked?.role === "user" ? quote(asked.content, 200).split(" ").slice(0, titleWordsMax) : [];
-  const title = words.join(" ");
-  return title.slice(0, 1).toUpperCase() + title.slice(1);
+  return capital(words.join(" "));
 }
 
 /** About what the answer names; else about what was asked; else about what the demo knows at all. */

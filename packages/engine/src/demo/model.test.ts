@@ -241,7 +241,7 @@ describe("the demo", () => {
   });
 
   test("heeds all that it is told, also before its helpers are asked", async () => {
-    const told = [steer("prefer small ones"), steer("Many features, please!")];
+    const told = [steer("prefer small ones"), steer("many features, please!")];
     const { text } = await hear([
       user("compare databases"),
       ...spawned("SQLite", "PostgreSQL", "DuckDB"),

@@ -26,6 +26,10 @@ export function sentence(text: string): string {
   return /[.?!…]$/.test(said) ? said : `${said}.`;
 }
 
+export function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 /** Never inside of a character that takes two. */
 function cut(text: string, charsMax: number): string {
   return text.slice(0, charsMax).replace(/[\uD800-\uDBFF]$/, "");

@@ -4,7 +4,7 @@
 import type { ModelRequest } from "../model.js";
 import { comparison, findingsIn, recalled, recommendation, savedIn } from "./answers.js";
 import { suggestionsFor, titleOf } from "./asides.js";
-import { quote, sentence } from "./quote.js";
+import { capital, quote, sentence } from "./quote.js";
 import { aspects } from "./subjects.js";
 import { helperPrefix, resultsOf, type Turn, turnOf } from "./turn.js";
 
@@ -64,7 +64,10 @@ function understood({ news, task, since, isRedirected }: Turn): string {
   const told = [...(isRedirected && isFirst ? [task] : []), ...news];
   if (told.length === 0) return "";
   const rest = told.length > toldMax ? ` And ${told.length - toldMax} more.` : "";
-  return `Understood: ${told.slice(0, toldMax).map(sentence).join(" ")}${rest} `;
+  return `Understood: ${told
+    .slice(0, toldMax)
+    .map((text, i) => (i === 0 ? sentence(text) : capital(sentence(text))))
+    .join(" ")}${rest} `;
 }
 
 const toSave = /\bsave\b/i;
