@@ -4,8 +4,9 @@
 import type { Dialect } from "../../dialect.js";
 import type { EventType } from "../../events.js";
 import { loomDecoder, parsed } from "./decode.js";
-import { firstState, type LoomMessage, type LoomState, speak } from "./encode.js";
+import { type LoomMessage, speak } from "./encode.js";
 import { fromExport, toExport } from "./export.js";
+import { firstState, type LoomState } from "./state.js";
 import { loomNames } from "./words.js";
 
 const carries: ReadonlySet<EventType> = new Set(loomNames.keys());
