@@ -23,12 +23,8 @@ export async function boundary(loop: Loop, step_kind: StepKind, calls: readonly 
   };
 }
 
-/**
- * The steps that are done with the answer: those that need no tool, and that no call was for. Where somebody redirected
- * the run, nobody knows what has become of its plan.
- */
-function stepsOfAnswer({ plan, stepsDone, messages }: Work): readonly string[] {
-  if (messages.some((message) => message.role === "user" && message.direction === "redirect")) return [];
+/** The steps that are done with the answer: those that need no tool, and that no call was for. */
+function stepsOfAnswer({ plan, stepsDone }: Work): readonly string[] {
   const open = plan?.steps.filter(({ id }) => !stepsDone.includes(id)) ?? [];
   return open.filter(({ est_tools = [] }) => est_tools.length === 0).map(({ id }) => id);
 }

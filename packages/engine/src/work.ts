@@ -256,6 +256,8 @@ function redirected(work: Work, instruction: string): Work {
     stepOver: null,
     messages,
     redirection: null,
+    // It was a plan for another task.
+    plan: null,
     finished: false,
     settled: false,
   };
