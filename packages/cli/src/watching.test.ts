@@ -213,7 +213,7 @@ describe("from another terminal", () => {
       err: expect.stringContaining("name one: appr_1 (shell ls), appr_2 (shell ls)"),
     });
     const first = await command("approve", run_id, "appr_2", "--decision", "once", "--input", '{"path":"/"}');
-    expect(first.out).toBe("shell ls: allowed (once)\n");
+    expect(first.out).toBe("shell /: allowed (once)\n");
     const second = await command("approve", run_id, "--decision", "deny", "--reason", "no");
     expect(second.out).toBe("shell ls: denied\n");
     const { transcript } = await api.snapshot(run_id);
