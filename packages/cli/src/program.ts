@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addForks } from "./forks.js";
+import { addInbox } from "./inbox.js";
 import { addOrders } from "./orders.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
@@ -19,6 +20,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addTail(program);
   addRuns(program);
   program.commandsGroup("Answer:");
+  addInbox(program);
   addAnswers(program);
   addApprovals(program);
   addOrders(program);

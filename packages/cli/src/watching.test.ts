@@ -224,6 +224,38 @@ describe("from another terminal", () => {
     expect((await command("approve", run_id, "appr_1")).err).toContain("KAI-RUN-REQUEST-0002");
   });
 
+  it("what waits for a person is listed, with the command that answers it", async () => {
+    const run_id = await external(asked, {
+      type: "clarify.requested",
+      payload: { clarify_id: "clar_1", question: "Which one?" },
+    });
+    const { out } = await command("inbox");
+    expect(out).toContain(`${run_id}\tapproval: shell ls\t`);
+    expect(out).toContain(`\trunwire approve ${run_id} appr_1\n`);
+    expect(out).toContain(`${run_id}\tanswer: Which one?\t`);
+    expect(out).toContain(`\trunwire answer ${run_id} clar_1 TEXT\n`);
+    const { out: lines } = await command("inbox", "--json");
+    expect(lines.trim().split("\n").map((line) => JSON.parse(line) as object)).toContainEqual(
+      expect.objectContaining({ run_id, request_id: "appr_1" }),
+    );
+    expect((await command("runs", "--state", "awaiting_approval")).err).toContain("runwire inbox");
+  });
+
+  it("a prompt that is blank starts nothing, and tools are named with commas between", async () => {
+    expect(await command("run", " ")).toMatchObject({ code: 1, err: expect.stringContaining("not blank") });
+    expect(await command("run", "x", "--tools", "file.*,nope")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('"nope"'),
+    });
+  });
+
+  it("a fork says that its plan waits, or what the server says", async () => {
+    const { run_id } = await api.createRun({ prompt: "x", producer: "external", planning_gate: "required" });
+    const { out } = await command("fork", run_id);
+    expect(out).toMatch(/^(run_\w+) is planning .*; its plan waits for approval: runwire approve \1\n$/);
+    expect(JSON.parse((await command("fork", run_id, "--json")).out)).toMatchObject({ state: "planning" });
+  });
+
   it("what is approved for more than one call is listed, and taken back", async () => {
     expect((await command("approvals")).err).toContain("no tool is approved");
     const run_id = await external(asked);
