@@ -116,8 +116,7 @@ async function tell(endpoint: Endpoint, made: ForkedRun, { json }: ForkFlags): P
   const { run_id, state, forked_from, workspace } = made;
   // The run it is made from had a gate, and so has it.
   const { planning_gate } = await gateway(endpoint).getRun(run_id);
-  const plan =
-    planning_gate === "required" ? `; its plan waits for approval: runwire approve ${run_id}` : "";
+  const plan = planning_gate === "required" ? `; its plan waits for approval: runwire approve ${run_id}` : "";
   const from = `from ${forked_from.run_id} at ${forked_from.pos}`;
   process.stdout.write(`${run_id} is ${state.replace("_", " ")} ${from}, workspace ${workspace}${plan}\n`);
 }

@@ -21,8 +21,7 @@ export function addInbox(program: Command): void {
     reach(flags, async (endpoint) => {
       const { items, total } = await gateway(endpoint).inbox();
       if (flags.json) for (const item of items) process.stdout.write(`${JSON.stringify(item)}\n`);
-      else if (items.length > 0)
-        process.stdout.write(`${listOf(items, Date.now(), sameServer(flags))}\n`);
+      else if (items.length > 0) process.stdout.write(`${listOf(items, Date.now(), sameServer(flags))}\n`);
       if (total === 0) process.stderr.write("nothing waits for a person\n");
       if (total > items.length) process.stderr.write(`and ${total - items.length} more\n`);
     }),

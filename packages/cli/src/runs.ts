@@ -29,7 +29,10 @@ export function addRuns(program: Command): void {
     .option("--limit <count>", `how many, up to ${runsMax}`, "20")
     .option("--json", "as the server has them, one object a line");
   addServerOptions(runs);
-  runs.addHelpText("after", "\nExample:\n  runwire runs --state awaiting_approval\n\nThese wait for their plan; `runwire inbox` lists all that waits for a person.");
+  runs.addHelpText(
+    "after",
+    "\nExample:\n  runwire runs --state awaiting_approval\n\nThese wait for their plan; `runwire inbox` lists all that waits for a person.",
+  );
   runs.action((flags: RunsFlags) =>
     reach(flags, async (endpoint) => {
       const found: RunRecord[] = [];
@@ -55,8 +58,7 @@ export function addRuns(program: Command): void {
             ? "no run waits for its plan; `runwire inbox` lists what else waits for a person"
             : "there are no such runs; `runwire run` starts one";
         process.stderr.write(`${hint}\n`);
-      }
-      else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
+      } else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
     }),
   );
 }

@@ -235,9 +235,12 @@ describe("from another terminal", () => {
     expect(out).toContain(`${run_id}\tanswer: Which one?\t`);
     expect(out).toContain(`\trunwire answer ${run_id} clar_1 TEXT\n`);
     const { out: lines } = await command("inbox", "--json");
-    expect(lines.trim().split("\n").map((line) => JSON.parse(line) as object)).toContainEqual(
-      expect.objectContaining({ run_id, request_id: "appr_1" }),
-    );
+    expect(
+      lines
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as object),
+    ).toContainEqual(expect.objectContaining({ run_id, request_id: "appr_1" }));
     expect((await command("runs", "--state", "awaiting_approval")).err).toContain("runwire inbox");
   });
 

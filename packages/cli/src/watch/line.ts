@@ -47,7 +47,11 @@ export function layOut(line: Line, look: Look): readonly string[] {
   if (look.columns === null) {
     const end: readonly Span[] = line.fit === "rule" ? [{ text: " ──" }] : [];
     // Nothing is counted, so a span is as good as its cells.
-    const whole = [...line.gutter, ...line.spans, ...end].map(({ text, style }) => ({ text, width: 0, style }));
+    const whole = [...line.gutter, ...line.spans, ...end].map(({ text, style }) => ({
+      text,
+      width: 0,
+      style,
+    }));
     return [unspaced(paint(whole, look.colour))];
   }
   const gutter = fittingGutter(line, look.columns);
