@@ -39,7 +39,7 @@ function listOf(items: readonly InboxItem[], nowMs: number, to: string): string 
   return process.stdout.isTTY ? table(columns, rows) : tabbed(columns, rows);
 }
 
-function aboutOf({ kind, tool, input_preview, question, title }: InboxItem): string {
+function aboutOf({ kind, tool, input_preview, question, title, prompt_preview }: InboxItem): string {
   const words = (value: unknown): string => inputWords(value, aboutCharsMax);
   switch (kind) {
     case "approval":
@@ -47,7 +47,7 @@ function aboutOf({ kind, tool, input_preview, question, title }: InboxItem): str
     case "clarify":
       return `answer: ${words(question)}`;
     case "plan":
-      return `plan: ${words(title)}`.replace(/: $/, "");
+      return `plan: ${words(title ?? prompt_preview)}`.replace(/: $/, "");
   }
 }
 

@@ -83,11 +83,12 @@ export function runList(
   to: Terminal,
   env: NodeJS.ProcessEnv,
 ): string {
-  const rows = runs.map(({ run_id, state, created_at, title, agent }) => [
+  const rows = runs.map(({ run_id, state, created_at, title, prompt_preview, agent }) => [
     run_id,
     state,
     ageWords(nowMs - Date.parse(created_at)),
-    oneLine(title ?? ""),
+    // A run has no title before its end; a server of before has no preview.
+    oneLine(title ?? prompt_preview ?? ""),
     agent ?? "",
   ]);
   if (!to.isTTY) return tabbed(columns, rows);

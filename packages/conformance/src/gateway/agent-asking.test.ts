@@ -53,3 +53,17 @@ it("what asks something is begun, and external producers may ask nothing at all"
     if (body.producer === undefined) await ended(server.url, String(reply.body.run_id));
   }
 });
+
+it("a run says from its beginning what it was asked and with which model", async () => {
+  const prompt = `${"x".repeat(99)}👩 and so on`;
+  const { body } = await create({ producer: "external", prompt, model: "theirs" });
+  const shown = { title: null, prompt_preview: "x".repeat(99), model: "theirs" };
+  expect((await call(server.url, "GET", `/v1/agent/runs/${body.run_id}`)).body).toMatchObject(shown);
+  const { runs } = (await call(server.url, "GET", "/v1/agent/runs")).body as { runs: readonly Facts[] };
+  expect(runs[0]).toMatchObject(shown);
+  const silent = (await create({ producer: "external" })).body.run_id;
+  expect((await call(server.url, "GET", `/v1/agent/runs/${silent}`)).body).toMatchObject({
+    prompt_preview: null,
+    model: null,
+  });
+});
