@@ -7,11 +7,12 @@ export default defineConfig({
     include: ["packages/*/dist/**/*.test.js"],
     exclude: ["**/node_modules/**", ...compiledWithoutSource()],
     pool: "forks",
-    // Most of a test is waiting for servers and disks.
-    maxWorkers: 2,
+    // Most of a test is waiting for servers, disks and the demo's pauses.
+    maxWorkers: 3,
     // A guard against what hangs, not a measure: machines that build and test at once are slow.
-    testTimeout: 120_000,
+    testTimeout: process.env.RUNWIRE_SOAK === undefined ? 120_000 : 3_600_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     reporters: ["default", "./scripts/vitest-reporter.mjs"],
   },
 });

@@ -2,9 +2,13 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
+import { addConvert, addValidate } from "./convert.js";
 import { addForks } from "./forks.js";
 import { addInbox } from "./inbox.js";
+import { addIngest } from "./ingest.js";
 import { addOrders } from "./orders.js";
+import { addRecord } from "./record.js";
+import { addReplay } from "./replay.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
 
@@ -19,6 +23,12 @@ export async function makeProgram(name?: string): Promise<Command> {
   addRun(program);
   addTail(program);
   addRuns(program);
+  addRecord(program);
+  addReplay(program);
+  program.commandsGroup("Dialects:");
+  addConvert(program);
+  addValidate(program);
+  addIngest(program);
   program.commandsGroup("Answer:");
   addInbox(program);
   addAnswers(program);

@@ -2,13 +2,15 @@
 
 import { type Endpoint, gateway, type NewRun } from "@runwire/client";
 import { type Command, Option } from "commander";
+import { exitCodes, leaving } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
 import { watch } from "./watch/watch.js";
-import { printWire } from "./watch/wire.js";
+import { followWire } from "./watch/wire.js";
+import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
 
 interface WatchFlags extends ServerFlags {
   readonly json?: boolean;
-  readonly dialect?: "koder" | "runwire";
+  readonly dialect?: string;
   readonly full?: boolean;
   readonly children?: "show" | "hide";
 }
@@ -22,7 +24,6 @@ interface RunFlags extends WatchFlags {
   readonly detach?: boolean;
 }
 
-const exitCodes = { done: 0, error: 1, aborted: 2 } as const;
 const codesHelp = "\nExit codes: 0 done, 1 error, 2 aborted, 130 left with Ctrl-C (the run goes on).";
 
 export function addRun(program: Command): void {
@@ -90,12 +91,7 @@ function addWatchOptions(command: Command): void {
         .default("show"),
     )
     .option("--json", "the wire instead, one object a line")
-    .addOption(
-      new Option("--dialect <name>", "how the wire is said, with --json (default runwire)").choices([
-        "koder",
-        "runwire",
-      ]),
-    );
+    .addOption(dialectOption("--dialect <name>", "how the wire is said, with --json (default runwire)"));
 }
 
 function checkFlags({ dialect, json }: WatchFlags): void {
@@ -115,23 +111,13 @@ function newRunOf(prompt: string, { model, plan, approvals, session, tools }: Ru
 
 /** Sets the exit code by how the run, or the watching, ended. */
 async function show(endpoint: Endpoint, run_id: string, flags: WatchFlags): Promise<void> {
-  const { json = false, dialect = "runwire", full = false, children = "show" } = flags;
-  const leaving = new AbortController();
-  const { signal } = leaving;
-  const interrupt = (): void => {
-    process.exitCode = 130;
-    leaving.abort();
-  };
-  process.once("SIGINT", interrupt);
-  process.once("SIGTERM", () => {
-    process.exitCode = 143;
-    leaving.abort();
-  });
+  const { json = false, full = false, children = "show" } = flags;
+  const { signal, interrupt } = leaving();
   // Whoever read it, `head` or a pager, has seen enough.
   process.stdout.on("error", () => process.exit(0));
   try {
     const end = json
-      ? await printWire(endpoint, run_id, { dialect, full, signal })
+      ? await followWire(endpoint, run_id, { dialect: dialectOf(flags.dialect), full, signal }, onStdout)
       : await watch(endpoint, run_id, { full, children, signal, interrupt });
     process.exitCode = end === null ? 1 : exitCodes[end];
   } catch (error) {
@@ -142,3 +128,5 @@ async function show(endpoint: Endpoint, run_id: string, flags: WatchFlags): Prom
     );
   }
 }
+
+const onStdout = { lines: (text: string): void => void process.stdout.write(text) };

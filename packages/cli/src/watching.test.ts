@@ -68,7 +68,7 @@ describe("runwire run", () => {
     for (const line of [
       "  ☐ Look into uPlot  demo.search",
       "  2 │ Looking up ECharts.",
-      "I would try the first one first.",
+      "I would try uPlot first.",
     ]) {
       expect(lines).toContain(line);
     }

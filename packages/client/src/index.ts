@@ -1,6 +1,6 @@
 export type * from "./answers.js";
 export { type Asked, followAsked } from "./asked.js";
-export type { Clock } from "./clock.js";
+export { type Clock, systemClock, wait } from "./clock.js";
 export { type ApprovalAnswer, type Gateway, gateway, type PlanAnswer } from "./control.js";
 export { type FollowOptions, follow } from "./follow.js";
 export type { Endpoint, HeaderFields } from "./http.js";

@@ -217,6 +217,16 @@ describe("a producer", () => {
     expect(() => producer.push(done)).toThrow("closed");
   });
 
+  test("sets no timer any more once it is over, so that its process can end", async () => {
+    const clock = manualClock();
+    const stop = new AbortController();
+    const producer = await open([], { clock, signal: stop.signal });
+    expect(clock.isArmed(10_000)).toBe(true);
+    producer.push(text("x"));
+    stop.abort();
+    expect([clock.isArmed(10_000), clock.isArmed(limits.lingerMs)]).toEqual([false, false]);
+  });
+
   test("gives up when told to", async () => {
     const stop = new AbortController();
     const producer = await open([], { signal: stop.signal });

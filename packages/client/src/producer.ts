@@ -139,10 +139,14 @@ export function openProducer(options: ProducerOptions): Producer {
   function stop(): void {
     over.abort(new Error("the producer is closed"));
     over.unlink();
-    cancelBeat();
   }
 
-  rest();
+  // A timer that is left would keep a process from ending.
+  over.signal.addEventListener("abort", () => {
+    cancelLinger?.();
+    cancelBeat();
+  });
+  if (!over.signal.aborted) rest();
   return {
     push,
     flush,

@@ -72,8 +72,10 @@ async function aside({ model, talking }: Loop, request: ModelRequest): Promise<A
 }
 
 function titleRequest({ messages }: Work): ModelRequest {
-  const asked = messages.find((message) => message.role === "user")?.content ?? "";
-  return request("title", asked, messages, {
+  // A run that was redirected is about what it was redirected to.
+  const told = messages.filter((message) => message.role === "user");
+  const asked = told.findLast(({ direction }) => direction === "redirect") ?? told[0];
+  return request("title", asked?.content ?? "", messages, {
     system: "You name conversations.",
     wish: "Name this conversation in at most eight words, in its own language. Write the name and nothing else.",
   });

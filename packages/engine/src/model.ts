@@ -25,8 +25,8 @@ export type ChatMessage =
   | {
       readonly role: "user";
       readonly content: string;
-      /** Said while the run was going, to steer or redirect it, and no question of its own. */
-      readonly isDirection?: true;
+      /** Said while the run was going: to be kept in mind, or to be done instead. Absent where it was asked. */
+      readonly direction?: "steer" | "redirect";
     }
   | {
       readonly role: "assistant";

@@ -112,6 +112,19 @@ test("a plan that nobody could follow is refused, and still waits", async () => 
   expect(fake.requests).toHaveLength(1);
 });
 
+test("a plan is made by one who knows the tools, and what needs none is done with the answer", async () => {
+  const steps = [...proposed, { title: "Think", intent: "report" }];
+  const { run_id } = await waiting([proposing(steps), looking]);
+  expect(toldOf(fake.requests[0])).toContain("The tools that you will have then: look.up");
+  await approve(run_id, {});
+  const events = await endedRun(server.url, run_id);
+  const boundaries = payloadsOf(events, "step.boundary").map(({ plan_steps }) => plan_steps);
+  expect(boundaries).toEqual([undefined, ["s1"], ["s3"]]);
+  const none = await waiting([proposing(proposed)], { tools: [] });
+  expect(toldOf(fake.requests[0])).toContain("You will have no tools then.");
+  await approve(none.run_id, { approved: false });
+});
+
 test("a model that makes no plan still does what was asked", async () => {
   const { run_id, plan } = await waiting([{ ...plainAnswer, text: "I just do it." }]);
   expect(plan.steps).toMatchObject([{ id: "s1", title: "Do what was asked" }]);

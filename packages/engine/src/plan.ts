@@ -37,7 +37,7 @@ export const planTool: ToolSpec = {
 
 export async function propose(loop: Loop, work: Work): Promise<void> {
   const said = await ask(loop, {
-    system: "Plan before you act: call `plan.propose` with the steps you will take. Do nothing else.",
+    system: systemText(loop.box.specs),
     messages: work.messages,
     tools: [planTool],
     partial: "",
@@ -50,6 +50,13 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
   const plan: Plan = { id: loop.newId("plan"), run_id: loop.run.run_id, ...(await priced(loop, steps)) };
   const proposal: Draft = { type: "plan.proposal", payload: { plan } };
   await loop.log.write(...completed(loop, said.finished), proposal, await boundary(loop, "plan"));
+}
+
+/** Who does not know which tools there will be plans with tools that there are not. */
+function systemText(specs: readonly ToolSpec[]): string {
+  const task = "Plan before you act: call `plan.propose` with the steps you will take. Do nothing else.";
+  const names = specs.map(({ name }) => name).join(", ");
+  return `${task}\n\n${names === "" ? "You will have no tools then." : `The tools that you will have then: ${names}`}`;
 }
 
 /** With what each step is likely to cost, and all of them; without, where nobody can know. */

@@ -26,6 +26,8 @@ export interface Work {
   /** Whether the model was asked for a plan, and gave it. */
   readonly planned: boolean;
   readonly steps: number;
+  /** The plan's steps that the ends of steps have named. */
+  readonly stepsDone: readonly string[];
   /** What the step was whose calls have all ended, until its end is in the log. */
   readonly stepOver: { readonly kind: "tool-roundtrip" | "fan-in"; readonly calls: readonly Call[] } | null;
   /** The last checkpoint that a step names. */
@@ -75,6 +77,7 @@ export const firstWork: Work = {
   plan: null,
   planned: false,
   steps: 0,
+  stepsDone: [],
   stepOver: null,
   checkpoint_id: null,
   finished: false,
@@ -167,7 +170,8 @@ export function advance(work: Work, event: Event): Work {
       return { ...moved, plan: e.payload.plan, planned: true };
     case "step.boundary": {
       const checkpoint_id = e.payload.checkpoint_id ?? work.checkpoint_id;
-      return { ...moved, steps: work.steps + 1, stepOver: null, checkpoint_id };
+      const stepsDone = [...work.stepsDone, ...(e.payload.plan_steps ?? [])];
+      return { ...moved, steps: work.steps + 1, stepsDone, stepOver: null, checkpoint_id };
     }
     case "message.settled":
       return { ...moved, settled: true, said: "" };
@@ -243,7 +247,7 @@ function redirected(work: Work, instruction: string): Work {
     said === "" ? work.messages : [...work.messages, { role: "assistant", content: said, calls: [] }];
   const messages: readonly ChatMessage[] = [
     ...before,
-    { role: "user", content: instruction, isDirection: true },
+    { role: "user", content: instruction, direction: "redirect" },
   ];
   return {
     ...work,
@@ -274,7 +278,7 @@ function resultsIn(work: Work): Work {
 
 function delivered(work: Work, steer_id: unknown, text: string): Work {
   const steers = work.steers.filter((steer) => steer.steer_id !== steer_id);
-  const told: ChatMessage = { role: "user", content: text, isDirection: true };
+  const told: ChatMessage = { role: "user", content: text, direction: "steer" };
   return { ...work, steers, finished: false, messages: [...work.messages, told] };
 }
 

@@ -79,4 +79,6 @@ export interface Decoder {
   /** Throws PROTO-0001 on a malformed message and PROTO-0002 on a type it does not know. */
   decode(message: Message): readonly Draft[];
   end(): readonly Draft[];
+  /** How many runs it has read of so far, where the wire tells them apart otherwise than by naming them. */
+  runs?(): number;
 }

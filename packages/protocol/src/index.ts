@@ -40,6 +40,7 @@ export * from "./framing/sse.js";
 export * from "./ids.js";
 export * from "./inbox.js";
 export * from "./limits.js";
+export * from "./logs.js";
 export * from "./parse.js";
 export { reduce } from "./reduce.js";
 export * from "./state.js";

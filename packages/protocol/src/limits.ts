@@ -48,6 +48,8 @@ export const limits = {
   /** Items that an answer or a snapshot of the inbox holds; there may wait more. */
   inboxItemsMax: 1000,
   producersPerRunMax: 1000,
+  /** Logs of one input that are told apart at a time; the one that was silent longest is forgotten. */
+  logsReadMax: 1000,
   /** Messages of a runtime stream that wait for an earlier one, and those that are remembered to know them again. */
   runtimeWindowMax: 64,
   runtimeSeenMax: 10_000,

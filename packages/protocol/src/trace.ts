@@ -50,7 +50,7 @@ interface Open {
   readonly parentSpanId: string | null;
   readonly name: string;
   readonly kind: 1 | 3;
-  readonly startTs: string;
+  readonly startMs: number;
   readonly attributes: Facts;
 }
 
@@ -99,7 +99,7 @@ export function tracer(run_id: string): Tracer {
         parentSpanId,
         name: "invoke_agent",
         kind: 1,
-        startTs: ts,
+        startMs: Date.parse(ts),
         attributes,
       });
       if (!isFinal(state)) return;
@@ -128,7 +128,7 @@ export function tracer(run_id: string): Tracer {
       const calling = open.get(`tool ${String(call_id)}`)?.spanId ?? within;
       if (calling !== null) parents.set(child_id, calling);
     } else if (is(e, "model.requested")) {
-      begin(chat, chatSpan(id, ts, within, e.payload));
+      begin(chat, chatSpan(id, Date.parse(ts), within, e.payload));
     } else if (is(e, "model.completed")) {
       const { model, finish_reason, usage } = e.payload as Facts & { usage?: Facts };
       end(
@@ -148,8 +148,7 @@ export function tracer(run_id: string): Tracer {
       end(chat, ts, { code: 2, message: String(message ?? "") }, { "error.type": String(kind ?? "failed") });
       // It is asked again, after this long.
       if (asked !== undefined && typeof wait_ms === "number") {
-        const startTs = new Date(Date.parse(ts) + wait_ms).toISOString();
-        begin(chat, { ...asked, spanId: hexOf(id, 16), startTs });
+        begin(chat, { ...asked, spanId: hexOf(id, 16), startMs: Date.parse(ts) + wait_ms });
       }
     } else if (is(e, "tool.start")) {
       const { call_id, tool } = e.payload;
@@ -163,7 +162,7 @@ export function tracer(run_id: string): Tracer {
         parentSpanId: within,
         name: `execute_tool ${tool}`,
         kind: 1,
-        startTs: ts,
+        startMs: Date.parse(ts),
         attributes,
       });
     } else if (is(e, "tool.end")) {
@@ -195,7 +194,7 @@ export function otlpTrace(spans: readonly OtlpSpan[], version: string): OtlpTrac
   return { resourceSpans: [{ resource: { attributes }, scopeSpans: [{ scope, spans }] }] };
 }
 
-function chatSpan(id: string, startTs: string, parentSpanId: string | null, payload: Facts): Open {
+function chatSpan(id: string, startMs: number, parentSpanId: string | null, payload: Facts): Open {
   const { model, provider } = payload;
   const attributes = {
     "gen_ai.operation.name": "chat",
@@ -203,12 +202,11 @@ function chatSpan(id: string, startTs: string, parentSpanId: string | null, payl
     "gen_ai.provider.name": provider,
   };
   const name = typeof model === "string" ? `chat ${model}` : "chat";
-  return { spanId: hexOf(id, 16), parentSpanId, name, kind: 3, startTs, attributes };
+  return { spanId: hexOf(id, 16), parentSpanId, name, kind: 3, startMs, attributes };
 }
 
 function written(traceId: string, span: Open, endTs: string, status: OtlpSpan["status"]): OtlpSpan {
-  const { spanId, parentSpanId, name, kind, startTs, attributes } = span;
-  const startMs = Date.parse(startTs);
+  const { spanId, parentSpanId, name, kind, startMs, attributes } = span;
   return {
     traceId,
     spanId,

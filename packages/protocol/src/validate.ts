@@ -16,12 +16,19 @@ export interface Validator {
   end(): readonly Violation[];
 }
 
+/** Rules that a stream may be held to besides those of its dialect. */
+export const profiles = ["strict"] as const;
+export type Profile = (typeof profiles)[number];
+
 /** A dialect without rules of its own is right where its decoder takes it and its numbers go up. */
-export function validatorOf(dialect: Dialect): Validator {
+export function validatorOf(dialect: Dialect, profile?: Profile): Validator {
+  if (dialect.name === "runtime") return runtimeValidator(profile === undefined ? {} : { profile });
+  if (profile !== undefined)
+    throw new RunwireError("KAI-STREAM-PARAM-0001", `dialect ${dialect.name} has no profile ${profile}`);
   if (dialect.name === "loom") return loomValidator();
-  if (dialect.name === "runtime") return runtimeValidator();
   const decoder = dialect.decoder();
   const { cursor } = dialect;
+  let of: string | undefined;
   let last = 0;
   return {
     check(data) {
@@ -30,6 +37,8 @@ export function validatorOf(dialect: Dialect): Validator {
         for (const draft of decoder.decode({ data })) {
           const number = typeof cursor === "string" ? draft[cursor] : undefined;
           if (number === undefined) continue;
+          // Each run has numbers of its own.
+          if (draft.run_id !== of) [of, last] = [draft.run_id, 0];
           if (number <= last)
             violations.push({ rule: "RW-CURSOR-1", what: `\`${cursor}\` ${number} comes after ${last}` });
           last = Math.max(last, number);

@@ -13,6 +13,8 @@ export interface Running {
   until(pattern: RegExp): Promise<RegExpExecArray>;
   /** Types, or signals. */
   type(keys: string): void;
+  /** Ends what it reads. */
+  close(): void;
   kill(signal: NodeJS.Signals): void;
   readonly exited: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
 }
@@ -37,6 +39,18 @@ export async function runwire(
   return command.exited;
 }
 
+/** The same with this on its stdin. */
+export async function pipe(
+  input: string | Uint8Array,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Awaited<Running["exited"]>> {
+  const child = spawn(process.execPath, [bin, ...args], { env: plainEnv(env) });
+  const command = running(child);
+  child.stdin.end(input);
+  return command.exited;
+}
+
 function running(child: ChildProcessWithoutNullStreams): Running {
   let out = "";
   let err = "";
@@ -49,6 +63,8 @@ function running(child: ChildProcessWithoutNullStreams): Running {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     err += text;
   });
+  // A command that has ended reads no more.
+  child.stdin.on("error", () => {});
   const exited = new Promise<Awaited<Running["exited"]>>((resolve) => {
     child.once("close", (code) => resolve({ code, out, err }));
   });
@@ -75,6 +91,7 @@ function running(child: ChildProcessWithoutNullStreams): Running {
         );
       }),
     type: (keys) => void child.stdin.write(keys),
+    close: () => void child.stdin.end(),
     kill: (signal) => void child.kill(signal),
     exited,
   };

@@ -36,7 +36,7 @@ function doing(timeline: Timeline, voice: Voice, spin: Span, nowMs: number): rea
     ];
     lines.push({ gutter: gutterOf(label), spans, fit: "tail", hang: 0 });
   }
-  if (text !== null && text !== "") {
+  if (text !== null && text.trim() !== "") {
     const row = textLine(label, harmless(text.slice(-400)).replaceAll("\n", " "), indent);
     lines.push(label === "" ? { ...row, fit: "cut" } : { ...row, fit: "tail" });
   }

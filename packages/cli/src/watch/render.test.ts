@@ -225,6 +225,12 @@ describe("a run on paper", () => {
     ]);
   });
 
+  it("has empty lines between two paragraphs, and none below the last", () => {
+    const tool: Draft = { type: "tool.start", payload: { call_id: "c", tool: "look", input: {} } };
+    const said = plainly(text("One.\n\n"), text("Two.\n"), text("\n"), tool, text("\nThree."), state("done"));
+    expect(said.slice(0, -1)).toEqual(["One.", "", "Two.", expect.stringContaining("look"), "", "Three."]);
+  });
+
   it("has the same lines however its text was cut into pieces", () => {
     const pieces = fc.array(
       fc.string({ unit: fc.constantFrom("a", " ", "- ", "b", "\n", "図", "👩‍💻", "\u001b[1m") }),

@@ -107,12 +107,10 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return then(timeline, [], { tools: withTool(voice, call_id, { tool, input: e.payload.input }) });
     }
     case "tool.start": {
-      const { call_id, tool, input } = e.payload;
-      const tools = withTool(voice, call_id, {
-        tool,
-        sinceMs: nowMs,
-        ...(input === undefined ? {} : { input }),
-      });
+      const { call_id, tool } = e.payload;
+      // Some say it once, in the call.
+      const input = e.payload.input ?? voice.tools.get(call_id)?.input;
+      const tools = withTool(voice, call_id, { tool, sinceMs: nowMs, input });
       const line = cutLine(
         label,
         { text: "· ", style: "dim" },
@@ -159,9 +157,16 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return moved(timeline, voice, e, then, manner);
     case "turn.submitted":
       return then(
-        timeline,
+        label === "" ? { ...timeline, asked: true } : timeline,
         label === "" ? blockOf("", askedWords(e.payload, manner), { mark: "> ", style: "bold" }) : [],
       );
+    case "turn.started": {
+      // Where it tells what was asked, and nobody did before.
+      const { message } = e.payload;
+      if (label !== "" || timeline.asked || typeof message !== "string") return { timeline, lines: [] };
+      const asked = blockOf("", beginning(message, manner), { mark: "> ", style: "bold" });
+      return then({ ...timeline, asked: true }, asked);
+    }
     case "message.settled":
       // What was streamed is there already.
       return then(timeline, voice.said ? [] : blockOf(label, harmless(e.payload.text), {}), { said: false });
@@ -352,12 +357,15 @@ function verdictLine(label: string, about: string, { decision, outcome, reason }
 }
 
 /** What a person asked, from the last message that is theirs. */
-function askedWords({ messages }: Facts, { full }: Manner): string {
+function askedWords({ messages }: Facts, manner: Manner): string {
   const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
   const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
   const { content } = last ?? {};
   if (content === undefined) return "";
-  const text = typeof content === "string" ? content : JSON.stringify(content);
+  return beginning(typeof content === "string" ? content : JSON.stringify(content), manner);
+}
+
+function beginning(text: string, { full }: Manner): string {
   if (full || text.length <= askedCharsMax) return harmless(text);
   const shown = text.slice(0, askedCharsMax).replace(/[\ud800-\udbff]$/, "");
   return `${harmless(shown)}… (${(text.length - shown.length).toLocaleString("en")} more)`;

@@ -9,6 +9,8 @@ import { durationWords } from "./words.js";
 
 /** A line that is longer is put out in pieces. */
 const lineCharsMax = 16 * 1024;
+/** So many empty lines are held back; of more, the others are shown. */
+const blankLinesMax = 2;
 const thinkingCharsMax = 256 * 1024;
 
 export function think(voice: Voice, text: string, nowMs: number, manner: Manner): Said {
@@ -26,11 +28,16 @@ export function say(voice: Voice, text: string, nowMs: number, manner: Manner): 
   const [last = "", ...complete] = safe.split("\n").toReversed();
   const lines: Line[] = [...thought];
   let { indent } = awake;
-  for (const line of complete.toReversed()) {
+  // Empty lines wait for what they stand before: a text that ends with them has none below it.
+  const blank = last + open === "" ? complete.findIndex((line) => line !== "") : 0;
+  const held = Math.min(blank < 0 ? complete.length : blank, blankLinesMax);
+  for (const line of complete.slice(held).toReversed()) {
     lines.push(...textLines(awake.label, line, indent));
     indent = null;
   }
-  const cut = cutRows({ ...awake, text: last + open, indent, said: true }, manner);
+  const quiet = { ...awake, indent, said: true };
+  if (held > 0) return { voice: { ...quiet, text: "\n".repeat(held) }, lines };
+  const cut = cutRows({ ...quiet, text: last + open }, manner);
   return { voice: cut.voice, lines: [...lines, ...cut.lines] };
 }
 
@@ -39,7 +46,7 @@ export function flush(voice: Voice, nowMs: number, manner: Manner): Said {
   const { voice: awake, lines } = unthink(voice, nowMs, manner);
   const { text, indent, label } = awake;
   if (text === null) return { voice: awake, lines };
-  const rest = text === "" ? [] : textLines(label, text, indent);
+  const rest = /^\n*$/.test(text) ? [] : textLines(label, text, indent);
   return { voice: { ...awake, text: null, indent: null }, lines: [...lines, ...rest] };
 }
 

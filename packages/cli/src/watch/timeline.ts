@@ -10,6 +10,8 @@ export interface Timeline {
   readonly asks: readonly Ask[];
   readonly usage: Usage;
   readonly title: string | null;
+  /** Whether it was told what the run was asked. */
+  readonly asked: boolean;
   readonly beganMs: number | null;
   /** How the run ended. */
   readonly end: Extract<RunState, "done" | "error" | "aborted"> | null;
@@ -77,6 +79,7 @@ export function firstTimeline(run_id: string): Timeline {
     asks: [],
     usage: {},
     title: null,
+    asked: false,
     beganMs: null,
     end: null,
   };

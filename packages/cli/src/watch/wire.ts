@@ -1,36 +1,51 @@
-// A run as its wire has it, one object a line: for programs.
+// A run as its wire has it, one object a line: for programs. The log is followed as it is and said here, so that every
+// dialect is read by one way, across reconnects too.
 
-import { type Endpoint, follow, sseSource } from "@runwire/client";
-import { endsRun, is, koder, type LogDialect, runwire } from "@runwire/protocol";
+import { type Endpoint, follow, type Status, sseSource } from "@runwire/client";
+import { type Dialect, endsRun, is } from "@runwire/protocol";
 import type { Timeline } from "./timeline.js";
 
 export interface WireOptions {
-  readonly dialect: "koder" | "runwire";
+  readonly dialect: Dialect;
   readonly full: boolean;
   readonly signal: AbortSignal;
+  readonly onStatus?: (status: Status) => void;
 }
 
-export async function printWire(
+export interface WireListener {
+  /** All that one event is said in; each has its line break. */
+  lines(text: string): void;
+  /** What was said belongs to a log that is no more; another begins. */
+  reset?(): void;
+  gap?(from: number, to: number): void;
+}
+
+/** How the run ended. */
+export async function followWire(
   endpoint: Endpoint,
   run_id: string,
-  { dialect, full, signal }: WireOptions,
+  { dialect, full, signal, onStatus }: WireOptions,
+  to: WireListener,
 ): Promise<Timeline["end"]> {
-  const said: LogDialect = dialect === "koder" ? koder : runwire;
-  let state = said.first;
+  let state = dialect.first;
   let end: Timeline["end"] = null;
   const source = sseSource({
     ...endpoint,
     run_id,
-    dialect,
+    dialect: "runwire",
     backpressure: "lossless",
     ...(full ? { detail: "full" } : {}),
   });
-  for await (const item of follow(source, { signal })) {
-    if (item.kind === "reset") state = said.first;
+  for await (const item of follow(source, { signal, ...(onStatus === undefined ? {} : { onStatus }) })) {
+    if (item.kind === "gap") to.gap?.(item.from, item.to);
+    if (item.kind === "reset") {
+      state = dialect.first;
+      to.reset?.();
+    }
     if (item.kind !== "event") continue;
-    const [next, messages] = said.step(state, item.event);
+    const [next, messages] = dialect.step(state, item.event);
     state = next;
-    for (const { data } of messages) process.stdout.write(`${data}\n`);
+    if (messages.length > 0) to.lines(messages.map(({ data }) => `${data}\n`).join(""));
     if (endsRun(item.event) && is(item.event, "run.lifecycle")) {
       end = item.event.payload.state as Timeline["end"];
     }

@@ -85,7 +85,7 @@ describe("the demo", () => {
     const planned = events.flatMap((e) =>
       is(e, "step.boundary") && e.child_id === null ? [e.payload.plan_steps] : [],
     );
-    expect(planned).toEqual([undefined, undefined, ["s2", "s3", "s4"], undefined]);
+    expect(planned).toEqual([undefined, undefined, ["s1", "s2", "s3"], ["s4"]]);
     const used = events.filter(({ type }) => type === "usage").map(({ payload }) => payload as Facts);
     const record = (await call(server.url, "GET", `/v1/agent/runs/${events[0]?.run_id}`)).body;
     expect(record.cost).toEqual({ usd: 0, known: true });

@@ -56,7 +56,7 @@ export const fileWriteTool: Tool = checkedTool<Input>({
       return inFolder(workspace, folders, true, async (folder) => {
         const bytes = append && old !== null ? Buffer.concat([await read(folder, name), added]) : added;
         await replace(folder, name, bytes, old === null ? 0o644 : old.mode & 0o777);
-        return { bytes: bytes.length, created: old === null };
+        return { path, bytes: bytes.length, created: old === null };
       });
     };
     // In turn: of two that add to one file at once, neither gets lost, and the room is counted right.

@@ -127,9 +127,9 @@ export const isSoak = process.env.RUNWIRE_SOAK === "1";
 
 export const lawMsMax = isSoak ? 1_800_000 : 60_000;
 
-/** How long a law runs: ten times as many cases in a soak. Shrinking a failure ends in time to be printed. */
+/** How long a law runs; a soak has twenty times as many cases. Shrinking a failure ends in time to be printed. */
 export function caseCount(few: number) {
-  return { numRuns: isSoak ? few * 10 : few, interruptAfterTimeLimit: lawMsMax / 2 };
+  return { numRuns: isSoak ? few * 10 : Math.ceil(few / 2), interruptAfterTimeLimit: lawMsMax / 2 };
 }
 
 /** The error code that a promise is refused with; undefined where it is not refused. */

@@ -7,31 +7,47 @@ import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
-import { envelope, hasNodeId, type Word, wordOf, wrongMembers } from "./words.js";
+import { envelope, hasNodeId, isCount, type Word, wordOf, wrongMembers } from "./words.js";
 
 export interface LoomDecoder {
   decode(message: Facts): readonly Draft[];
+  /** How many runs there were so far. */
+  runs(): number;
 }
 
 export function loomDecoder(): LoomDecoder {
   let spans: Spans = noSpans;
   let session: string | undefined;
-  const calls = callNames();
+  let calls = callNames();
+  const runs = runCount();
 
   function decode(message: Facts): readonly Draft[] {
     const { type } = message;
     if (typeof type !== "string") return replied(message);
     const word = wordOf(type);
-    if (word === undefined)
-      return [draftOf(foreignType(type), { message: withoutEnvelope(message) }, message)];
+    if (word === undefined) {
+      const named = foreignType(type);
+      begin(message);
+      return [draftOf(named, { message: withoutEnvelope(message) }, message)];
+    }
     const [wrong] = wrongMembers(word, message);
     if (wrong !== undefined) throw malformed(`${type}: ${wrong}`);
+    begin(message);
     return [draftOf(word.means, calls.identified(type, payloadOf(type, word, message)), message)];
+  }
+
+  /** Nothing of one run belongs to the next. */
+  function begin(message: Facts): void {
+    if (!runs.begins(message)) return;
+    spans = noSpans;
+    session = undefined;
+    calls = callNames();
   }
 
   function replied(message: Facts): readonly Draft[] {
     const { reply, stop_reason } = message;
     if (typeof reply !== "string") throw malformed("a message needs a string `type`, or a string `reply`");
+    begin(message);
     const isCancelled = stop_reason === "cancelled";
     const rest = unmapped(message, ["reply", ...(isCancelled ? ["stop_reason"] : [])]);
     const end = isCancelled ? { state: "aborted", reason: "cancelled" } : { state: "done", reason: null };
@@ -117,7 +133,31 @@ export function loomDecoder(): LoomDecoder {
     }
   }
 
-  return { decode };
+  return { decode, runs: runs.count };
+}
+
+/**
+ * A `run_start` begins a run, and so does an `event_id` that begins again. Where messages have no number, what comes
+ * after the end of a run is of the next.
+ */
+function runCount(): { begins(message: Facts): boolean; count(): number } {
+  let count = 0;
+  let lastId: number | null = null;
+  let ended = false;
+
+  return {
+    begins({ type, event_id }) {
+      const number = isCount(event_id) ? event_id : null;
+      const isAgain = number !== null && lastId !== null && number < lastId && number <= 1;
+      const isNext = ended && (number === null || lastId === null);
+      const isNew = count === 0 || type === "run_start" || isAgain || isNext;
+      if (isNew) [count, lastId, ended] = [count + 1, null, false];
+      lastId = number === null ? lastId : Math.max(lastId ?? 0, number);
+      ended ||= typeof type !== "string" || type === "run_error";
+      return isNew;
+    },
+    count: () => count,
+  };
 }
 
 /** Calls that come without an id get one, told apart by their tool and their order. */

@@ -3,43 +3,10 @@
 import { type Event, type Facts, is, type NamedType } from "../../events.js";
 import { isObject } from "../../parse.js";
 import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
-import { entered, leaving, left, noSpans, over, type Spans, spanFor } from "./spans.js";
-import { hasNodeId, isCount, wordOf, words, wrongMembers } from "./words.js";
-
-export interface LoomState {
-  /** The last `event_id`. */
-  readonly said: number;
-  readonly session_id: string | null;
-  /** Whether `run_start` was said. */
-  readonly begun: boolean;
-  readonly spans: Spans;
-  /** Producers that have told of their model. */
-  readonly models: readonly string[];
-  /** Tools by call, and calls by approval, for as long as they are open. */
-  readonly tools: { readonly [call_id: string]: string };
-  readonly asks: { readonly [approval_id: string]: string };
-  /** What the reply will be. */
-  readonly settled: Facts | null;
-}
-
-export const firstState: LoomState = {
-  said: 0,
-  session_id: null,
-  begun: false,
-  spans: noSpans,
-  models: [],
-  tools: {},
-  asks: {},
-  settled: null,
-};
-
-/** A message without its envelope, and the node it is said in where it is not the usual one. */
-interface Saying {
-  readonly message: Facts;
-  readonly node_id?: string | undefined;
-}
-
-type Said = readonly [LoomState, readonly Saying[]];
+import { entered, leaving, left, over, spanFor } from "./spans.js";
+import { isRight, type LoomState, restOf, type Said, said, say } from "./state.js";
+import { toolSaying } from "./tools.js";
+import { hasNodeId, isCount, words } from "./words.js";
 
 /** A message, and the envelope that stands before it. */
 export interface LoomMessage {
@@ -154,81 +121,6 @@ function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
   return [{ ...state, settled: null }, say(reply)];
 }
 
-/** What is said of tools, with what is remembered of the open ones. */
-function toolSaying(state: LoomState, e: Event): Said | undefined {
-  const { tools, asks } = state;
-  const named = (payload: Facts): Facts => {
-    const call_id = String(payload.call_id);
-    const isKnown = payload.tool === undefined && Object.hasOwn(tools, call_id);
-    return isKnown ? { ...payload, tool: tools[call_id] } : payload;
-  };
-  const remember = (payload: Facts): LoomState =>
-    typeof payload.tool === "string"
-      ? { ...state, tools: { ...tools, [String(payload.call_id)]: payload.tool } }
-      : state;
-
-  if (is(e, "tool.args.delta")) return [remember(e.payload), say(said("tool_call_chunk", e.payload))];
-  if (is(e, "tool.call")) return [remember(e.payload), say(said("tool_call", withObject(e.payload)))];
-  if (is(e, "tool.start")) {
-    const { payload } = e;
-    // Who never said what was called says it now.
-    const isNew = !Object.hasOwn(tools, payload.call_id) && payload.input !== undefined;
-    const { rest: _, ...bare } = payload;
-    const called = isNew ? say(said("tool_call", withObject(bare))) : [];
-    return [remember(payload), [...called, ...say(said("tool_start", payload))]];
-  }
-  // What a tool says is stored once, as its text.
-  if (is(e, "tool.output") || (is(e, "text.delta") && e.payload.call_id != null))
-    return [state, say(said("tool_output", named(e.payload)))];
-  if (is(e, "tool.end")) {
-    const { [e.payload.call_id]: _, ...open } = tools;
-    return [{ ...state, tools: open }, say(ended(named(e.payload)))];
-  }
-  if (is(e, "approval.requested")) {
-    const { approval_id, call_id } = e.payload;
-    if (call_id == null) return [state, []];
-    const asking = { ...remember(e.payload), asks: { ...asks, [approval_id]: call_id } };
-    return [asking, say(said("tool_approval", withObject(named(e.payload))))];
-  }
-  if (is(e, "approval.resolved")) {
-    const { approval_id, decision, reason } = e.payload;
-    const { [approval_id]: call_id, ...open } = asks;
-    if (!Object.hasOwn(asks, approval_id)) return [state, []];
-    const approved = decision !== "deny";
-    const message: Facts = {
-      type: "tool_approval_response",
-      call_id,
-      approved,
-      ...(typeof reason === "string" ? { reason } : {}),
-      ...(approved && decision !== "once" ? { decision } : {}),
-      ...restOf(e.payload),
-    };
-    return [{ ...state, asks: open }, say(message)];
-  }
-  return undefined;
-}
-
-/** A result is a text, and so is an error. */
-function ended(payload: Facts): Facts | undefined {
-  const { ok, output, error, tool = "", blob_ref } = payload;
-  const failure = isObject(error) ? (error.message ?? error.code) : error;
-  const result = ok === false ? failure : output;
-  return said("tool_end", {
-    ...payload,
-    tool,
-    output: typeof result === "string" ? result : result == null ? "" : JSON.stringify(result),
-    ok: ok === false,
-    rest: { ...(blob_ref === undefined ? {} : { blob_ref }), ...restOf(payload) },
-  });
-}
-
-/** Arguments are an object; what is none is kept as its text. */
-function withObject(payload: Facts): Facts {
-  const { input } = payload;
-  if (isObject(input)) return payload;
-  return { ...payload, input: input === undefined ? {} : { _raw: JSON.stringify(input) } };
-}
-
 /** People are asked through `custom`, as there is no word for it. */
 const inCustom: ReadonlySet<string> = new Set(["clarify.requested", "clarify.resolved", "plan.proposal"]);
 
@@ -262,34 +154,6 @@ function plain(state: LoomState, e: Event): Facts | undefined {
 
 /** Types that Loom may have and this table has not. */
 export const foreign = "x.loom.";
-
-/** The word for a payload; undefined where the payload lacks what the word needs. */
-function said(type: string, payload: Facts): Facts | undefined {
-  const word = words[type];
-  if (word === undefined) return undefined;
-  const members: { [member: string]: unknown } = {};
-  for (const [theirs, [ours]] of Object.entries(word.members)) {
-    const value = Object.hasOwn(payload, ours) ? payload[ours] : undefined;
-    if (value !== undefined) members[theirs] = value;
-  }
-  if (payload.spilled !== undefined) members.spilled = payload.spilled;
-  const message: Facts = { type, ...members, ...restOf(payload) };
-  return isRight(message) ? message : undefined;
-}
-
-function isRight(message: Facts): boolean {
-  const word = wordOf(message.type);
-  return word !== undefined && wrongMembers(word, message).length === 0;
-}
-
-/** Members that came from Loom without being ours. */
-function restOf({ rest }: Facts): Facts {
-  return isObject(rest) ? rest : {};
-}
-
-function say(message: Facts | undefined): readonly Saying[] {
-  return message === undefined ? [] : [{ message }];
-}
 
 /** What the sender of a message put before it, as far as it does not follow from what it sent before. */
 function envelopeOf({ scope, payload }: Event): { session_id?: string; node_id?: string } {

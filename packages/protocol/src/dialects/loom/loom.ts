@@ -4,8 +4,9 @@
 import type { Dialect } from "../../dialect.js";
 import type { EventType } from "../../events.js";
 import { loomDecoder, parsed } from "./decode.js";
-import { firstState, type LoomMessage, type LoomState, speak } from "./encode.js";
+import { type LoomMessage, speak } from "./encode.js";
 import { fromExport, toExport } from "./export.js";
+import { firstState, type LoomState } from "./state.js";
 import { loomNames } from "./words.js";
 
 const carries: ReadonlySet<EventType> = new Set(loomNames.keys());
@@ -36,7 +37,11 @@ function dialect(
     decoder() {
       const decoder = loomDecoder();
       // A stream without its reply is a run that was cut off; nothing is made up for it.
-      return { decode: ({ data }) => decoder.decode({ ...read(parsed(data)) }), end: () => [] };
+      return {
+        decode: ({ data }) => decoder.decode({ ...read(parsed(data)) }),
+        end: () => [],
+        runs: decoder.runs,
+      };
     },
   };
 }

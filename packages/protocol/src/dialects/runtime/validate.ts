@@ -118,10 +118,13 @@ export function validateRuntime(message: unknown, { profile }: RuntimeProfile = 
 export function runtimeValidator(profile: RuntimeProfile = {}): Validator {
   const seen = new Set<unknown>();
   const ended = new Set<unknown>();
+  let stream: unknown;
   let last = 0;
 
-  function together({ type, eventId, sequence, toolCallId }: Facts): readonly Violation[] {
+  function together({ type, eventId, sequence, toolCallId, streamId }: Facts): readonly Violation[] {
     const found: Violation[] = [];
+    // Each run has numbers of its own.
+    if (streamId !== stream) [stream, last] = [streamId, 0];
     if (!remember(seen, eventId))
       found.push(broken("RT-STREAM-1", `\`eventId\` ${JSON.stringify(eventId)} comes again`));
     // A snapshot stands between two messages, and has the number of the first.

@@ -1,0 +1,87 @@
+// What of a wire's events goes to the server that stores them: a run there has its own id, its first state and what it
+// was asked, and so have its children. What the server would refuse is refused here, where its line is still known.
+
+import { type Draft, type Event, is, isFinal, mayMove, type RunState, RunwireError } from "@runwire/protocol";
+
+export interface Fitting {
+  /** Throws a RunwireError where the event could not be stored; the run goes on without it. */
+  draftsOf(e: Event): readonly Draft[];
+  /** Whether the wire has ended the run. */
+  readonly ended: boolean;
+}
+
+/** The run, or a child of it. */
+interface Target {
+  /** Null for the run itself. */
+  readonly child_id: string | null;
+  readonly state: RunState;
+  /** Whether what it was asked is stored. */
+  readonly isAsked: boolean;
+}
+
+const running: Draft = { type: "run.lifecycle", payload: { state: "running", reason: null } };
+
+/** `isAsked` where the run was created with what the wire says it was asked. */
+export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
+  const targets = new Map<string | null, Target>([[null, { child_id: null, state: "running", isAsked }]]);
+  const requests = new Set<string>();
+
+  function targetOf(child_id: string | null): Target {
+    const target = targets.get(child_id);
+    if (target === undefined) throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id}`);
+    if (!isFinal(target.state)) return target;
+    const name = child_id ?? "the run";
+    throw new RunwireError("KAI-RUN-ENDED-0001", `${name} is ${target.state}`);
+  }
+
+  function move(target: Target, of: string | null, e: Event<"run.lifecycle">): readonly Draft[] {
+    const { state } = e.payload;
+    if (state === target.state) return [];
+    // Plans and their approval are over where a wire tells of them.
+    const fits = mayMove(target.state, state);
+    if (!fits && !isFinal(state)) return [];
+    targets.set(of, { ...target, state });
+    return fits ? [draftOf(e, target)] : [draftOf({ ...e, ...running } as Event, target), draftOf(e, target)];
+  }
+
+  function spawn(target: Target, e: Event<"child.spawn">): readonly Draft[] {
+    const { child_id } = e.payload;
+    if (targets.has(child_id)) throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id} was spawned before`);
+    const child = { child_id: newChildId(), state: "running", isAsked: true } as const;
+    targets.set(child_id, child);
+    return [draftOf({ ...e, payload: { ...e.payload, child_id: child.child_id } }, target)];
+  }
+
+  return {
+    get ended() {
+      return isFinal(targets.get(null)?.state ?? "running");
+    },
+    draftsOf(e) {
+      const target = targetOf(e.child_id);
+      if (is(e, "run.lifecycle")) return move(target, e.child_id, e);
+      if (is(e, "child.spawn")) return spawn(target, e);
+      if (is(e, "turn.submitted") && target.isAsked) {
+        targets.set(e.child_id, { ...target, isAsked: false });
+        return [];
+      }
+      const asked = requestOf(e);
+      if (asked !== undefined && requests.has(asked)) throw new RunwireError("KAI-RUN-REQUEST-0004", asked);
+      if (asked !== undefined) requests.add(asked);
+      return [draftOf(e, target)];
+    },
+  };
+}
+
+function requestOf(e: Event): string | undefined {
+  if (is(e, "approval.requested")) return e.payload.approval_id;
+  return is(e, "clarify.requested") ? e.payload.clarify_id : undefined;
+}
+
+function draftOf({ type, payload, scope }: Event, { child_id }: Target): Draft {
+  return {
+    type,
+    payload,
+    ...(child_id === null ? {} : { child_id }),
+    ...(scope === undefined ? {} : { scope }),
+  };
+}

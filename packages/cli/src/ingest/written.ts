@@ -1,0 +1,179 @@
+// A run that is being written from a pipe. It is followed at the same time: whoever aborts, pauses or answers is heard.
+
+import { type Endpoint, follow, gateway, openProducer, sseSource, systemClock, wait } from "@runwire/client";
+import {
+  type Dialect,
+  type Draft,
+  type Event,
+  endsRun,
+  idSource,
+  is,
+  type RunState,
+  RunwireError,
+} from "@runwire/protocol";
+import { fitting } from "./fitting.js";
+
+export type End = Extract<RunState, "done" | "error" | "aborted">;
+
+export interface Written {
+  readonly run_id: string;
+  /** Resolves when there is room for more. Throws a RunwireError where the event could not be stored. */
+  take(e: Event): Promise<void>;
+  /** Ends it as an error, where neither the wire nor anybody else has. */
+  cutOff(reason: string): void;
+  readonly isOpen: boolean;
+  /** How it ended, and whether the wire had said so. */
+  readonly end: Promise<{ readonly state: End; readonly isOurs: boolean }>;
+}
+
+export interface WrittenOptions {
+  readonly dialect: Dialect;
+  /** Whether what it was asked is stored with it. */
+  readonly isAsked: boolean;
+  /** Takes the lines that tell the producer what people answered. */
+  readonly answers: ((lines: string) => void) | undefined;
+  /** Told why nothing more can be stored. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** Before the end of a run is tried again. */
+const againMs = 200;
+
+export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOptions): Written {
+  const ids = idSource(Math.random);
+  const fit = fitting(options.isAsked, () => ids.next("run", Date.now()));
+  const over = new AbortController();
+  const producer = openProducer({ ...endpoint, run_id, signal: over.signal });
+  /** Requests that the wire itself answers. */
+  const answered = new Set<string>();
+  const gate = openGate();
+  let isOpen = true;
+  let hasFailed = false;
+
+  async function push(draft: Draft): Promise<void> {
+    if (is(draft, "approval.resolved")) answered.add(draft.payload.approval_id);
+    if (is(draft, "clarify.resolved")) answered.add(draft.payload.clarify_id);
+    try {
+      await producer.push(draft);
+    } catch (error) {
+      // Why nothing more can be stored is heard through the signal.
+      if (!producer.signal.aborted) throw error;
+    }
+  }
+
+  /**
+   * The last draft goes by itself, because a run that somebody has just paused or redirected cannot end before it goes
+   * on, and what was said before must be stored all the same.
+   */
+  async function endWith(draft: Draft): Promise<void> {
+    isOpen = false;
+    await producer.flush();
+    for (;;) {
+      await gate.passed();
+      try {
+        return void (await gateway(endpoint).append(run_id, [draft]));
+      } catch (error) {
+        if (!(error instanceof RunwireError)) throw error;
+        // Stored already, by a request whose answer was lost; or somebody was faster.
+        if (error.code === "KAI-RUN-ENDED-0001") return;
+        if (error.code !== "KAI-RUN-STATE-0001" && !error.row.retry) throw error;
+        await wait(systemClock, againMs);
+      }
+    }
+  }
+
+  /** Of what could not be stored, at least the run's end is tried. */
+  async function fail(error: unknown): Promise<void> {
+    options.onFailure(error);
+    const why = error instanceof RunwireError ? error.code : "it failed";
+    const payload = { state: "error" as const, reason: `the server refused what it was sent: ${why}` };
+    await gateway(endpoint).append(run_id, [{ type: "run.lifecycle", payload }]);
+  }
+
+  function failed(error: unknown): void {
+    // The run's end, whoever caused it, comes with its events.
+    const isEnd = error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001";
+    if (over.signal.aborted || hasFailed || isEnd) return;
+    hasFailed = true;
+    isOpen = false;
+    fail(error).catch((reason) => over.abort(reason));
+  }
+
+  producer.signal.addEventListener("abort", () => failed(producer.signal.reason));
+
+  async function followToEnd(): Promise<{ readonly state: End; readonly isOurs: boolean }> {
+    let state = options.dialect.first;
+    const source = sseSource({ ...endpoint, run_id, dialect: "runwire", backpressure: "lossless" });
+    for await (const item of follow(source, { signal: over.signal })) {
+      if (item.kind === "reset") state = options.dialect.first;
+      if (item.kind !== "event") continue;
+      const { event } = item;
+      const [next, messages] = options.dialect.step(state, event);
+      state = next;
+      if (isAnswer(event, answered)) options.answers?.(messages.map(({ data }) => `${data}\n`).join(""));
+      if (endsRun(event) && is(event, "run.lifecycle")) {
+        const isOurs = !isOpen;
+        isOpen = false;
+        gate.open();
+        // Nothing more can be stored, and no lease is there to renew.
+        over.abort();
+        return { state: event.payload.state as End, isOurs };
+      }
+      hear(event);
+    }
+    return { state: "error", isOurs: false };
+  }
+
+  function hear(e: Event): void {
+    if (e.child_id !== null) return;
+    if (is(e, "control.requested") && e.payload.action === "pause") gate.shut();
+    if (!is(e, "run.lifecycle")) return;
+    if (e.payload.state !== "paused") gate.open();
+    // Nobody can turn what is behind a pipe, and a run that waits to be turned could not end.
+    if (e.payload.state === "redirecting")
+      void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
+  }
+
+  return {
+    run_id,
+    get isOpen() {
+      return isOpen;
+    },
+    end: followToEnd(),
+    async take(e) {
+      // Pausing is not reading on: the pipe fills, and its writer waits.
+      await gate.passed();
+      const drafts = fit.draftsOf(e);
+      if (producer.signal.aborted) return;
+      for (const draft of fit.ended ? drafts.slice(0, -1) : drafts) await push(draft);
+      const last = fit.ended ? drafts.at(-1) : undefined;
+      if (last !== undefined) endWith(last).catch(failed);
+    },
+    cutOff(reason) {
+      if (!isOpen || producer.signal.aborted) return;
+      endWith({ type: "run.lifecycle", payload: { state: "error", reason } }).catch(failed);
+    },
+  };
+}
+
+/** What a person said, or that nobody did in time. */
+function isAnswer(e: Event, answered: ReadonlySet<string>): boolean {
+  if (!is(e, "approval.resolved") && !is(e, "clarify.resolved")) return false;
+  const id = is(e, "approval.resolved") ? e.payload.approval_id : e.payload.clarify_id;
+  return e.payload.outcome !== "closed" && !answered.has(id);
+}
+
+function openGate(): { shut(): void; open(): void; passed(): Promise<void> } {
+  let waiting = Promise.resolve();
+  let open = (): void => {};
+  return {
+    shut() {
+      open();
+      waiting = new Promise((resolve) => {
+        open = resolve;
+      });
+    },
+    open: () => open(),
+    passed: () => waiting,
+  };
+}

@@ -1,0 +1,322 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, gateway } from "@runwire/client";
+import { dialects, type Event, runwire as log, loom } from "@runwire/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { pipe, type Running, runwire, start } from "./testing/command.js";
+import { sampleLines, sampleRun } from "./testing/sample.js";
+
+const folder = mkdtempSync(join(tmpdir(), "runwire-ingest-"));
+const spoken = [...dialects.values()];
+
+let served: Running;
+let url: string;
+let api: Gateway;
+
+async function serve(...flags: readonly string[]): Promise<string> {
+  served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
+  const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
+  return at;
+}
+
+async function serveAgain(): Promise<void> {
+  served.kill("SIGKILL");
+  await served.exited;
+  await serve("--port", new URL(url).port);
+}
+
+beforeAll(async () => {
+  url = await serve();
+  api = gateway({ base: url });
+});
+
+afterAll(async () => {
+  served.kill("SIGTERM");
+  await served.exited;
+  rmSync(folder, { recursive: true });
+});
+
+const here = (): NodeJS.ProcessEnv => ({ RUNWIRE_URL: url });
+const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, here());
+const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
+const chunk = (content: string): string =>
+  `${JSON.stringify({ type: "message_chunk", content, id: "think" })}\n`;
+const ask = (call_id: string): string =>
+  `${JSON.stringify({ type: "tool_approval", call_id, name: "shell", arguments: { line: "ls" } })}\n`;
+
+function ingest(...args: readonly string[]): Running {
+  return start(["ingest", "--dialect", "loom", ...args], here());
+}
+
+/** A run that is being written: its id once it is there. */
+async function ingesting(
+  ...lines: readonly string[]
+): Promise<{ readonly run: Running; readonly run_id: string }> {
+  const run = ingest("--json");
+  run.type(lines.join(""));
+  const [, run_id = ""] = await run.until(/"run_id":"(run_\w+)"/);
+  return { run, run_id };
+}
+
+/** The run's events once one of them is what is waited for. */
+async function seen(run_id: string, is: (e: Event) => boolean): Promise<readonly Event[]> {
+  const tail = start(["tail", run_id, "--json", "--full"], here());
+  try {
+    for (;;) {
+      await tail.until(/\n/);
+      const events = tail.out
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Event);
+      if (events.some(is)) return events;
+    }
+  } finally {
+    tail.kill("SIGINT");
+    await tail.exited;
+  }
+}
+
+const saying =
+  (words: string) =>
+  ({ type, payload }: Event): boolean =>
+    type === "text.delta" && (payload as { text: string }).text === words;
+
+describe("runwire ingest", () => {
+  it.each(spoken)("stores a run of $name, which is then read as any other", async (dialect) => {
+    const args = ["ingest", "--dialect", dialect.name, "--json", "--session", "sess_1"];
+    const { code, out, err } = await pipe(text(sampleLines(dialect)), args, here());
+    const { run_id } = JSON.parse(out) as { run_id: string };
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: `${run_id} is running; watch it: runwire tail ${run_id}\n${run_id} is done\n`,
+    });
+    expect(await api.getRun(run_id)).toMatchObject({ state: "done", session_id: "sess_1" });
+    const { transcript } = await api.snapshot(run_id);
+    expect(transcript.tools.call_1).toMatchObject({ tool: "shell", status: "ok" });
+  });
+
+  it("creates it with what Loom says it was asked, by whom and where", async () => {
+    const begun = `${JSON.stringify({ session_id: "sess-7", event_id: 1, type: "run_start", message: "Tidy up", agent: "react" })}\n`;
+    const { run, run_id } = await ingesting(begun);
+    expect(await api.getRun(run_id)).toMatchObject({
+      agent: "react",
+      session_id: "sess-7",
+      state: "running",
+    });
+    const { events } = await api.events(run_id);
+    expect(events[1]).toMatchObject({
+      type: "turn.submitted",
+      payload: { messages: [{ content: "Tidy up" }] },
+    });
+    run.type('{"reply":"done"}\n');
+    run.close();
+    expect((await run.exited).code).toBe(0);
+  });
+
+  it("sends lines as they come, tells of bad ones by number, and ends as an error where the input is cut", async () => {
+    const { run, run_id } = await ingesting(chunk("first"), "{\n", '{"type":"tool_start"}\n');
+    await seen(run_id, saying("first"));
+    run.type(chunk("second"));
+    await seen(run_id, saying("second"));
+    run.close();
+    const { code, err } = await run.exited;
+    expect(code).toBe(1);
+    expect(err).toContain("stdin:2: KAI-STREAM-PROTO-0001: malformed event: not JSON\n");
+    expect(err).toContain(
+      "stdin:3: KAI-STREAM-PROTO-0001: malformed event: tool_start: `name` must be a string\n",
+    );
+    expect(err).toContain("stdin: 4 lines, 2 bad\n");
+    expect(await api.getRun(run_id)).toMatchObject({
+      state: "error",
+      reason: "the input ended before the run did",
+    });
+  });
+
+  it("makes several runs of several, and ends as the worst of them", async () => {
+    const lines = [
+      ...[chunk("cut off"), '{"type":"run_start"}\n', chunk("one"), '{"reply":"one"}\n'],
+      ...[chunk("two"), '{"reply":"","stop_reason":"cancelled"}\n'],
+    ];
+    const { code, out } = await pipe(lines.join(""), ["ingest", "--dialect", "loom", "--json"], here());
+    expect(code).toBe(2);
+    const ids = out
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { run_id: string }).run_id);
+    const records = await Promise.all(ids.map((run_id) => api.getRun(run_id)));
+    expect(records.map(({ state, reason }) => [state, reason])).toEqual([
+      ["error", "the input went on with another run"],
+      ["done", null],
+      ["aborted", "cancelled"],
+    ]);
+  });
+
+  it("stops reading when a person aborts the run, and ends with 2", async () => {
+    const { run, run_id } = await ingesting(chunk("first"));
+    await command("abort", run_id, "--reason", "enough");
+    expect(await run.exited).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`${run_id} is aborted\n`),
+    });
+    expect((await api.getRun(run_id)).reason).toBe("enough");
+  });
+
+  it("reads no further while the run is paused, and goes on when it is redirected", async () => {
+    const { run, run_id } = await ingesting(chunk("first"));
+    await seen(run_id, saying("first"));
+    await command("pause", run_id);
+    run.type(`${chunk("second")}{"reply":"done"}\n`);
+    run.close();
+    await command("redirect", run_id, "elsewhere");
+    expect((await run.exited).code).toBe(0);
+    const events = await seen(
+      run_id,
+      ({ type, payload }) => type === "run.lifecycle" && (payload as { state: string }).state === "done",
+    );
+    const states = events
+      .filter(({ type }) => type === "run.lifecycle")
+      .map(({ payload }) => (payload as { state: string }).state);
+    expect(states).toEqual(["running", "paused", "redirecting", "running", "done"]);
+  });
+
+  it("survives the server's end and start, and stores each line once", async () => {
+    const { run, run_id } = await ingesting(chunk("0"));
+    await seen(run_id, saying("0"));
+    await serveAgain();
+    for (let i = 1; i < 50; i++) run.type(chunk(String(i)));
+    await seen(run_id, saying("49"));
+    run.type('{"reply":"done"}\n');
+    run.close();
+    expect((await run.exited).code).toBe(0);
+    const { out } = await command("tail", run_id, "--json", "--full", "--dialect", "loom");
+    const said = out.split("\n").flatMap((line) => /"content":"(\d+)"/.exec(line)?.[1] ?? []);
+    expect(said).toEqual(Array.from({ length: 50 }, (_, i) => String(i)));
+  });
+
+  it("writes what people answer in the dialect it reads, and not what the agent answered itself", async () => {
+    const run = ingest("--answers");
+    const own = '{"type":"tool_approval_response","call_id":"call-1","approved":true}\n';
+    run.type(`${ask("call-1")}${own}${ask("call-2")}`);
+    const waiting = async (): Promise<string> => {
+      const { items } = await api.inbox();
+      return items.find(({ request_id }) => request_id === "call-2")?.run_id ?? waiting();
+    };
+    const run_id = await waiting();
+    await command("approve", run_id, "call-2", "--decision", "deny", "--reason", "no");
+    await run.until(/\n/);
+    run.type('{"reply":"done"}\n');
+    run.close();
+    const { code, out } = await run.exited;
+    expect(code).toBe(0);
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      expect.objectContaining({
+        type: "tool_approval_response",
+        call_id: "call-2",
+        approved: false,
+        reason: "no",
+      }),
+    ]);
+  });
+
+  it("goes into the run that was made for it", async () => {
+    const { run_id } = await api.createRun({ prompt: "x", producer: "external" });
+    const args = ["ingest", "--dialect", "runwire", "--run", run_id];
+    expect((await pipe(text(sampleLines(log)), args, here())).code).toBe(0);
+    expect((await api.getRun(run_id)).state).toBe("done");
+    expect(await pipe(text(sampleLines(log)), args, here())).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-RUN-ENDED-0001"),
+    });
+  });
+
+  it.each([
+    [["--url", "http://127.0.0.1:9"], "no server answers"],
+    [["--run", "run_nobody"], "run not found"],
+    [["--answers", "--json"], "choose one"],
+    [["--agent", "a b"], "--agent"],
+  ])("says in one line what is wrong with %j", async (args, named) => {
+    const { code, out, err } = await pipe(chunk("x"), ["ingest", "--dialect", "loom", ...args], here());
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err.trim().split("\n")).toHaveLength(1);
+    expect(err).toContain(named);
+  });
+});
+
+describe("a run of any dialect", () => {
+  let run_id: string;
+
+  beforeAll(async () => {
+    const { out } = await pipe(text(sampleLines(loom)), ["ingest", "--dialect", "loom", "--json"], here());
+    run_id = (JSON.parse(out) as { run_id: string }).run_id;
+  });
+
+  it.each(spoken)("is tailed, recorded and replayed in $name as the server says it", async ({ name }) => {
+    const replay = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${name}`);
+    const said = await replay.text();
+    expect(await command("tail", run_id, "--json", "--dialect", name)).toMatchObject({ code: 0, out: said });
+    const path = join(folder, `recorded.${name}`);
+    const recorded = await command("record", run_id, "-o", path, "--dialect", name);
+    const count = said.split("\n").length - 1;
+    expect(recorded).toEqual({ code: 0, out: "", err: `${run_id} is done; ${count} lines in ${path}\n` });
+    expect(readFileSync(path, "utf8")).toBe(said);
+    const args = ["replay", run_id, "--speed", "max", "--json", "--dialect", name];
+    expect((await command(...args)).out).toBe(said);
+  });
+
+  it("is replayed as it was watched", async () => {
+    const watched = (await command("tail", run_id)).out.replace(/ {2}answer with: .*\n/, "");
+    expect((await command("replay", run_id, "--speed", "max")).out).toBe(watched);
+  });
+});
+
+describe("runwire record", () => {
+  it("follows a run to its end across a restart of the server, and does not write over a file", async () => {
+    const { run, run_id } = await ingesting(chunk("first"));
+    const path = join(folder, "live.jsonl");
+    const record = start(["record", run_id, "-o", path, "--full"], here());
+    while (!existsSync(path) || !readFileSync(path, "utf8").includes("first"))
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    await serveAgain();
+    run.type(`${chunk("second")}{"reply":"done"}\n`);
+    run.close();
+    expect((await record.exited).code).toBe(0);
+    const replay = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runwire&detail=full`);
+    expect(readFileSync(path, "utf8")).toBe(await replay.text());
+    expect(await command("record", run_id, "-o", path)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("it is there already"),
+    });
+    await run.exited;
+  });
+
+  it("leaves whole lines however it is ended", async () => {
+    const { run, run_id } = await ingesting(chunk("first"));
+    for (const [signal, code] of [
+      ["SIGINT", 130],
+      ["SIGKILL", null],
+    ] as const) {
+      const path = join(folder, signal);
+      const record = start(["record", run_id, "-o", path], here());
+      while (!existsSync(path) || !readFileSync(path, "utf8").includes("first"))
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      record.kill(signal);
+      expect((await record.exited).code).toBe(code);
+      const lines = readFileSync(path, "utf8").split("\n");
+      expect(lines.pop()).toBe("");
+      for (const line of lines) expect(JSON.parse(line)).toMatchObject({ run_id });
+    }
+    run.close();
+    await run.exited;
+  });
+});
+
+it("a run keeps nothing of the name that the wire had for it", async () => {
+  const { out } = await pipe(text(sampleLines(log)), ["ingest", "--dialect", "runwire", "--json"], here());
+  expect(out).not.toContain(sampleRun);
+});

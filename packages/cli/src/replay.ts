@@ -1,0 +1,110 @@
+// `runwire replay`: a run that is stored, or in a file, as it went.
+
+import { existsSync } from "node:fs";
+import { systemClock } from "@runwire/client";
+import { type Event, logWriter } from "@runwire/protocol";
+import { type Command, Option } from "commander";
+import { readable } from "./convert.js";
+import { leaving } from "./leaving.js";
+import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
+import { play, type Shown, shownFrom } from "./watch/play.js";
+import { pipeScreen, terminalScreen } from "./watch/screen.js";
+import { durationWords } from "./watch/words.js";
+import { badLines } from "./wires/bad-lines.js";
+import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
+import { openInput } from "./wires/numbered-lines.js";
+import { fileEvents, storedEvents } from "./wires/recorded.js";
+
+interface ReplayFlags extends ServerFlags {
+  readonly speed: string;
+  readonly fromStep?: string;
+  readonly from?: string;
+  readonly json?: boolean;
+  readonly dialect?: string;
+  readonly full?: boolean;
+  readonly children: "show" | "hide";
+}
+
+export function addReplay(program: Command): void {
+  const replay = program
+    .command("replay")
+    .description("show a stored run, or a file in any dialect, as it went")
+    .argument("<run>", "a run's id, a file, or - for stdin")
+    .option("--speed <times>", "how much faster, as 2x, or max for no waiting", "1x")
+    .option("--from-step <number>", "begin with this step")
+    .addOption(dialectOption("--from <dialect>", "what the file is in (default: what it looks like)"))
+    .option("--full", "thinking, inputs and outputs whole; of a stored run every token")
+    .addOption(
+      new Option("--children <how>", "whether what children do is shown")
+        .choices(["show", "hide"])
+        .default("show"),
+    )
+    .option("--json", "the wire instead, one object a line")
+    .addOption(dialectOption("--dialect <name>", "how the wire is said, with --json (default runwire)"));
+  addServerOptions(replay).addHelpText(
+    "after",
+    "\nExamples:\n  runwire replay run_01HZ7K3M000000000000000000 --speed 2x\n  runwire replay run.loom.jsonl --speed max --json --dialect koder\n\nGaps of more than a few seconds are shortened, and said.",
+  );
+  replay.action(async (run: string, flags: ReplayFlags) => {
+    if (flags.dialect !== undefined && !flags.json)
+      throw new Error("--dialect is how --json is said; add --json");
+    const [speed, step] = [speedOf(flags.speed), stepOf(flags.fromStep)];
+    const show = (events: AsyncIterable<Event>): Promise<void> => showRecorded(events, speed, step, flags);
+    if (run === "-" || existsSync(run)) {
+      const file = run === "-" ? undefined : run;
+      const dialect = flags.from === undefined ? undefined : dialectOf(flags.from);
+      const bad = badLines(file, process.stderr);
+      await show(fileEvents(openInput(file), dialect, bad)).catch((error) => {
+        throw readable(error, file);
+      });
+      if (bad.count > 0) process.exitCode = 1;
+    } else await reach(flags, (endpoint) => show(storedEvents(endpoint, run, flags.full ?? false)));
+  });
+}
+
+async function showRecorded(
+  events: AsyncIterable<Event>,
+  speed: number,
+  step: number,
+  { json, dialect, full = false, children }: ReplayFlags,
+): Promise<void> {
+  const { stdout, env } = process;
+  const { signal } = leaving();
+  const clock = systemClock;
+  const shown = shownFrom(events, step, { speed, clock, signal });
+  // Whoever read it, `head` or a pager, has seen enough.
+  stdout.on("error", () => process.exit(0));
+  const live = stdout.isTTY === true && env.TERM !== "dumb";
+  const screen = live
+    ? terminalScreen(stdout, (env.NO_COLOR ?? "") === "")
+    : pipeScreen((text) => stdout.write(text));
+  try {
+    if (json) await sayRecorded(shown, dialect);
+    else await play(shown, { screen, clock, signal, speed, live, full, children });
+  } catch (error) {
+    // Left in the middle: the exit code says so.
+    if (!signal.aborted) throw error;
+  }
+}
+
+async function sayRecorded(shown: AsyncIterable<Shown>, dialect: string | undefined): Promise<void> {
+  const writer = logWriter(dialectOf(dialect));
+  for await (const { event, laterMs, isPast } of shown) {
+    const messages = writer.say(event);
+    if (isPast) continue;
+    if (laterMs !== null) process.stderr.write(`${durationWords(laterMs)} later\n`);
+    for (const { data } of messages) process.stdout.write(`${data}\n`);
+  }
+}
+
+function speedOf(text: string): number {
+  if (text === "max") return Number.POSITIVE_INFINITY;
+  const speed = /^[0-9]{1,6}(?:\.[0-9]{1,6})?x?$/.test(text) ? Number.parseFloat(text) : 0;
+  if (speed > 0) return speed;
+  throw new Error(`--speed: ${JSON.stringify(text)} is not possible; it takes 2x, 0.5x or max`);
+}
+
+function stepOf(text: string | undefined): number {
+  if (text === undefined || /^[0-9]{1,9}$/.test(text)) return Number(text ?? 0);
+  throw new Error(`--from-step: ${JSON.stringify(text)} is not possible; it takes a number from 0`);
+}

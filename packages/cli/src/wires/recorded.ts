@@ -1,0 +1,96 @@
+// A recorded run as events: from the server, or from a file in any dialect.
+
+import { type Endpoint, gateway } from "@runwire/client";
+import {
+  type Dialect,
+  dialects,
+  type Event,
+  type LogReader,
+  limits,
+  logReader,
+  RunwireError,
+} from "@runwire/protocol";
+import { type BadLines, violationOf } from "./bad-lines.js";
+import { type Lines, type NumberedLine, numberedLines } from "./numbered-lines.js";
+
+/** What the server has of it now. */
+export async function* storedEvents(
+  endpoint: Endpoint,
+  run_id: string,
+  full: boolean,
+): AsyncGenerator<Event, void> {
+  const server = gateway(endpoint);
+  let after: number | null = 0;
+  while (after !== null) {
+    const page: Awaited<ReturnType<typeof server.events>> = await server.events(run_id, {
+      after,
+      limit: limits.pageEventsMax,
+      ...(full ? { detail: "full" } : {}),
+    });
+    yield* page.events;
+    after = page.next;
+  }
+}
+
+/** Of lines that are wrong it is said what is, and they are left out. */
+export async function* fileEvents(
+  input: AsyncIterable<Uint8Array>,
+  dialect: Dialect | undefined,
+  bad: BadLines,
+): AsyncGenerator<Event, void> {
+  let reader = dialect === undefined ? undefined : logReader(dialect);
+  for await (const { lines } of numberedLines(input)) {
+    reader ??= lines.length === 0 ? undefined : logReader(guessDialect(textsOf(lines)));
+    if (reader === undefined) continue;
+    // Not `yield*`, which waits once more for every item of a plain array.
+    for (const line of lines) for (const event of readLine(reader, line, bad)) yield event;
+  }
+}
+
+/** Nothing where the line is wrong. */
+export function readLine(reader: LogReader, line: NumberedLine, bad: BadLines): readonly Event[] {
+  try {
+    if ("error" in line) throw line.error;
+    return reader.read(line.text);
+  } catch (error) {
+    bad.tell(line.number, violationOf(error));
+    return [];
+  }
+}
+
+function textsOf(lines: Lines["lines"]): readonly string[] {
+  return lines.flatMap((line) => ("text" in line ? [line.text] : [])).slice(0, guessLinesMax);
+}
+
+const guessLinesMax = 100;
+
+/**
+ * The dialect that reads most of these lines, as types it has names for. Dialects of the log come first: what another
+ * could read too says more there.
+ */
+export function guessDialect(lines: readonly string[]): Dialect {
+  const isLog = ({ cursor }: Dialect): boolean => typeof cursor === "string";
+  const ranked = [...dialects.values()].sort(
+    (a, b) =>
+      Number(isLog(b)) - Number(isLog(a)) || Number(b.carries === "all") - Number(a.carries === "all"),
+  );
+  const scores = ranked.map((dialect) => ({ dialect, score: readLines(dialect, lines) }));
+  const best = scores.reduce((found, one) => (one.score > found.score ? one : found));
+  if (best.score > 0) return best.dialect;
+  throw new Error(
+    `nothing in it is of a dialect that is known; it may be ${[...dialects.keys()].join(", ")}`,
+  );
+}
+
+function readLines(dialect: Dialect, lines: readonly string[]): number {
+  const decoder = dialect.decoder();
+  return lines.filter((data) => {
+    try {
+      const drafts = decoder.decode({ data });
+      return drafts.length > 0 && drafts.every(({ type }) => !type.startsWith("x."));
+    } catch (error) {
+      if (error instanceof RunwireError) return false;
+      throw error;
+    }
+  }).length;
+}

@@ -1,0 +1,69 @@
+// What an encoder of Loom remembers, and what it says.
+
+import type { Facts } from "../../events.js";
+import { isObject } from "../../parse.js";
+import { noSpans, type Spans } from "./spans.js";
+import { wordOf, words, wrongMembers } from "./words.js";
+
+export interface LoomState {
+  /** The last `event_id`. */
+  readonly said: number;
+  readonly session_id: string | null;
+  /** Whether `run_start` was said. */
+  readonly begun: boolean;
+  readonly spans: Spans;
+  /** Producers that have told of their model. */
+  readonly models: readonly string[];
+  /** Tools by call, and calls by approval, for as long as they are open. */
+  readonly tools: { readonly [call_id: string]: string };
+  readonly asks: { readonly [approval_id: string]: string };
+  /** What the reply will be. */
+  readonly settled: Facts | null;
+}
+
+export const firstState: LoomState = {
+  said: 0,
+  session_id: null,
+  begun: false,
+  spans: noSpans,
+  models: [],
+  tools: {},
+  asks: {},
+  settled: null,
+};
+
+/** A message without its envelope, and the node it is said in where it is not the usual one. */
+export interface Saying {
+  readonly message: Facts;
+  readonly node_id?: string | undefined;
+}
+
+export type Said = readonly [LoomState, readonly Saying[]];
+
+/** The word for a payload; undefined where the payload lacks what the word needs. */
+export function said(type: string, payload: Facts): Facts | undefined {
+  const word = words[type];
+  if (word === undefined) return undefined;
+  const members: { [member: string]: unknown } = {};
+  for (const [theirs, [ours]] of Object.entries(word.members)) {
+    const value = Object.hasOwn(payload, ours) ? payload[ours] : undefined;
+    if (value !== undefined) members[theirs] = value;
+  }
+  if (payload.spilled !== undefined) members.spilled = payload.spilled;
+  const message: Facts = { type, ...members, ...restOf(payload) };
+  return isRight(message) ? message : undefined;
+}
+
+export function isRight(message: Facts): boolean {
+  const word = wordOf(message.type);
+  return word !== undefined && wrongMembers(word, message).length === 0;
+}
+
+/** Members that came from Loom without being ours. */
+export function restOf({ rest }: Facts): Facts {
+  return isObject(rest) ? rest : {};
+}
+
+export function say(message: Facts | undefined): readonly Saying[] {
+  return message === undefined ? [] : [{ message }];
+}

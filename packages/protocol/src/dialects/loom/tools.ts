@@ -1,0 +1,80 @@
+// Calls of tools, from their first argument to their end, and what people are asked about them.
+
+import { type Event, type Facts, is } from "../../events.js";
+import { isObject } from "../../parse.js";
+import { type LoomState, restOf, type Said, said, say } from "./state.js";
+
+/** What is said of tools, with what is remembered of the open ones. */
+export function toolSaying(state: LoomState, e: Event): Said | undefined {
+  const { tools, asks } = state;
+  const named = (payload: Facts): Facts => {
+    const call_id = String(payload.call_id);
+    const isKnown = payload.tool === undefined && Object.hasOwn(tools, call_id);
+    return isKnown ? { ...payload, tool: tools[call_id] } : payload;
+  };
+  const remember = (payload: Facts): LoomState =>
+    typeof payload.tool === "string"
+      ? { ...state, tools: { ...tools, [String(payload.call_id)]: payload.tool } }
+      : state;
+
+  if (is(e, "tool.args.delta")) return [remember(e.payload), say(said("tool_call_chunk", e.payload))];
+  if (is(e, "tool.call")) return [remember(e.payload), say(said("tool_call", withObject(e.payload)))];
+  if (is(e, "tool.start")) {
+    const { payload } = e;
+    // Who never said what was called says it now.
+    const isNew = !Object.hasOwn(tools, payload.call_id) && payload.input !== undefined;
+    const { rest: _, ...bare } = payload;
+    const called = isNew ? say(said("tool_call", withObject(bare))) : [];
+    return [remember(payload), [...called, ...say(said("tool_start", payload))]];
+  }
+  // What a tool says is stored once, as its text.
+  if (is(e, "tool.output") || (is(e, "text.delta") && e.payload.call_id != null))
+    return [state, say(said("tool_output", named(e.payload)))];
+  if (is(e, "tool.end")) {
+    const { [e.payload.call_id]: _, ...open } = tools;
+    return [{ ...state, tools: open }, say(ended(named(e.payload)))];
+  }
+  if (is(e, "approval.requested")) {
+    const { approval_id, call_id } = e.payload;
+    if (call_id == null) return [state, []];
+    const asking = { ...remember(e.payload), asks: { ...asks, [approval_id]: call_id } };
+    return [asking, say(said("tool_approval", withObject(named(e.payload))))];
+  }
+  if (is(e, "approval.resolved")) {
+    const { approval_id, decision, reason } = e.payload;
+    const { [approval_id]: call_id, ...open } = asks;
+    if (!Object.hasOwn(asks, approval_id)) return [state, []];
+    const approved = decision !== "deny";
+    const message: Facts = {
+      type: "tool_approval_response",
+      call_id,
+      approved,
+      ...(typeof reason === "string" ? { reason } : {}),
+      ...(approved && decision !== "once" ? { decision } : {}),
+      ...restOf(e.payload),
+    };
+    return [{ ...state, asks: open }, say(message)];
+  }
+  return undefined;
+}
+
+/** A result is a text, and so is an error. */
+function ended(payload: Facts): Facts | undefined {
+  const { ok, output, error, tool = "", blob_ref } = payload;
+  const failure = isObject(error) ? (error.message ?? error.code) : error;
+  const result = ok === false ? failure : output;
+  return said("tool_end", {
+    ...payload,
+    tool,
+    output: typeof result === "string" ? result : result == null ? "" : JSON.stringify(result),
+    ok: ok === false,
+    rest: { ...(blob_ref === undefined ? {} : { blob_ref }), ...restOf(payload) },
+  });
+}
+
+/** Arguments are an object; what is none is kept as its text. */
+function withObject(payload: Facts): Facts {
+  const { input } = payload;
+  if (isObject(input)) return payload;
+  return { ...payload, input: input === undefined ? {} : { _raw: JSON.stringify(input) } };
+}
