@@ -177,7 +177,7 @@ describe("from another terminal", () => {
   it("runs are listed, by state and session", async () => {
     const { run_id, session_id } = await api.createRun({ prompt: "x", producer: "external", agent: "mine" });
     const { out } = await command("runs", "--session", session_id, "--state", "running");
-    expect(out).toMatch(new RegExp(`^ID\tSTATE\tAGE\tTITLE\tAGENT\n${run_id}\trunning\t\\d+s\t\tmine\n$`));
+    expect(out).toMatch(new RegExp(`^ID\tSTATE\tAGE\tTITLE\tAGENT\n${run_id}\trunning\t\\d+s\tx\tmine\n$`));
     const json = await command("runs", "--session", session_id, "--json");
     expect(JSON.parse(json.out)).toMatchObject({ run_id, state: "running" });
     expect(await command("runs", "--session", session_id, "--state", "done")).toMatchObject({
