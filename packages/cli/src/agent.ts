@@ -7,6 +7,7 @@ import {
   engine,
   type ModelEnv,
   spawnTool,
+  standardModel,
 } from "@runwire/engine";
 import type { MakeAgent } from "@runwire/server";
 import type { AgentSettings } from "./agent-settings.js";
@@ -15,20 +16,20 @@ import type { AgentSettings } from "./agent-settings.js";
 const wordMs = 15;
 const searchMs = 400;
 
-/** Which model it speaks to is decided by the keys in the environment; without any it is the demo. */
+/**
+ * Which model it speaks to is decided by the keys in the environment; without any it is the demo. Throws where the
+ * environment names a model that cannot be had.
+ */
 export function builtInAgent(env: ModelEnv, { shell, fetchHosts, mcp }: AgentSettings): MakeAgent {
   const demo = demoModel({ wordMs });
   const modelOf = (name: string | null) => chooseModel(name, { env, demo });
+  const standard = standardModel({ env, demo });
   const own = builtInTools({ web: { allowedHosts: fetchHosts }, ...(shell === "on" ? { shell: {} } : {}) });
   return engine({
     modelOf,
     tools: [...demoTools({ searchMs }), ...own, spawnTool, clarifyTool],
     mcp,
     // People who see the demo for the first time see what it is up to.
-    planningGate: isDemo(env) ? "preview" : "off",
+    planningGate: standard === demo ? "preview" : "off",
   });
-}
-
-function isDemo(env: ModelEnv): boolean {
-  return !["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RUNWIRE_OPENAI_BASE_URL"].some((name) => env[name]);
 }

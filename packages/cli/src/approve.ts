@@ -18,6 +18,7 @@ interface Waiting {
   /** The run that asks. */
   readonly run_id: string;
   readonly id: string;
+  readonly tool: string;
   readonly about: string;
 }
 
@@ -108,10 +109,13 @@ async function answerCall(
   const chosen =
     approval === undefined
       ? onlyOne(run_id, asks)
-      : (asks.find(({ id }) => id === approval) ?? { run_id, id: approval, about: approval });
+      : (asks.find(({ id }) => id === approval) ?? { run_id, id: approval, tool: approval, about: approval });
   await gateway(endpoint).answerApproval(chosen.run_id, chosen.id, answer);
+  // What was asked for is not what runs.
+  const about =
+    answer.input === undefined ? chosen.about : `${chosen.tool} ${inputWords(answer.input)}`.trim();
   process.stdout.write(
-    `${chosen.about}: ${answer.decision === "deny" ? "denied" : `allowed (${answer.decision})`}\n`,
+    `${about}: ${answer.decision === "deny" ? "denied" : `allowed (${answer.decision})`}\n`,
   );
 }
 
@@ -138,11 +142,15 @@ async function waitingIn(
   return all.flatMap((t) =>
     Object.entries(t[kind])
       .filter(([, { status }]) => status === "pending")
-      .map(([id, { asked }]) => ({
-        run_id: t.run_id,
-        id,
-        about: `${oneLine(String(asked.tool ?? ""))} ${inputWords(asked.input ?? asked.question)}`.trim(),
-      })),
+      .map(([id, { asked }]) => {
+        const tool = oneLine(String(asked.tool ?? ""));
+        return {
+          run_id: t.run_id,
+          id,
+          tool,
+          about: `${tool} ${inputWords(asked.input ?? asked.question)}`.trim(),
+        };
+      }),
   );
 }
 

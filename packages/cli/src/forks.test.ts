@@ -73,12 +73,16 @@ describe("runwire fork and rewind", () => {
     for (const point of points) {
       const { code, out, err } = await command("fork", run_id, ...point, "--prompt", "and another");
       expect({ code, err }).toEqual({ code: 0, err: "" });
-      told.push(out.replace(/^run_\w{26}/, "it"));
+      told.push(out.replaceAll(out.slice(0, 30), "it"));
     }
     expect(told).toEqual([
-      `it is planning from ${run_id} at 2, workspace fresh\n`,
-      expect.stringMatching(/^it is planning from run_\w+ at \d+, workspace restored\n$/),
-      expect.stringMatching(/^it is planning from run_\w+ at \d+, workspace restored\n$/),
+      `it is planning from ${run_id} at 2, workspace fresh; its plan waits for approval: runwire approve it\n`,
+      expect.stringMatching(
+        /^it is planning from run_\w+ at \d+, workspace restored; its plan waits for approval: runwire approve it\n$/,
+      ),
+      expect.stringMatching(
+        /^it is planning from run_\w+ at \d+, workspace restored; its plan waits for approval: runwire approve it\n$/,
+      ),
     ]);
     expect((await api.getRun(run_id)).state).toBe("awaiting_approval");
     const { out } = await command("rewind", run_id, checkpoint_id, "--prompt", "once more");

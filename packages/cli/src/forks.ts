@@ -1,6 +1,6 @@
 // `runwire checkpoints`, `fork` and `rewind`: another run from an earlier point of one.
 
-import { type Checkpoint, type ForkedRun, gateway } from "@runwire/client";
+import { type Checkpoint, type Endpoint, type ForkedRun, gateway } from "@runwire/client";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { paintFor, type Terminal, tabbed, table } from "./terminal.js";
@@ -10,6 +10,7 @@ interface ForkFlags extends ServerFlags {
   readonly at?: string;
   readonly checkpoint?: string;
   readonly prompt?: string;
+  readonly json?: boolean;
 }
 
 const columns = ["CHECKPOINT", "STEP", "KIND", "POS", "AGE", "BYTES"];
@@ -24,7 +25,8 @@ export function addForks(program: Command): void {
     .argument("<run>", "its id")
     .option("--at <pos>", "up to this event; all of the run where no point is named")
     .option("--checkpoint <id>", "or up to the step with this checkpoint")
-    .option("--prompt <text>", "what to ask next");
+    .option("--prompt <text>", "what to ask next")
+    .option("--json", "what the server answers");
   addServerOptions(fork).addHelpText(
     "after",
     `\nExample:\n  runwire fork ${run} --at 42 --prompt "in French"`,
@@ -32,7 +34,7 @@ export function addForks(program: Command): void {
   fork.action((run_id: string, flags: ForkFlags) =>
     reach(flags, async (endpoint) => {
       const from = { ...pointOf(flags), ...(flags.prompt === undefined ? {} : { prompt: flags.prompt }) };
-      tell(await gateway(endpoint).fork(run_id, from));
+      await tell(endpoint, await gateway(endpoint).fork(run_id, from), flags);
     }),
   );
   const rewind = program
@@ -40,13 +42,14 @@ export function addForks(program: Command): void {
     .description("go back to a checkpoint: the run ends, and another goes on from there with its files")
     .argument("<run>", "its id")
     .argument("<checkpoint>", "its id; `runwire checkpoints` lists them")
-    .option("--prompt <text>", "what to ask next");
+    .option("--prompt <text>", "what to ask next")
+    .option("--json", "what the server answers");
   addServerOptions(rewind).addHelpText("after", `\nExample:\n  runwire rewind ${run} ${checkpoint}`);
   rewind.action((run_id: string, checkpoint_id: string, flags: ForkFlags) =>
     reach(flags, async (endpoint) => {
       const { prompt } = flags;
       const to = { checkpoint_id, ...(prompt === undefined ? {} : { prompt }) };
-      tell(await gateway(endpoint).rewind(run_id, to));
+      await tell(endpoint, await gateway(endpoint).rewind(run_id, to), flags);
     }),
   );
 }
@@ -105,7 +108,15 @@ function pointOf({ at, checkpoint: checkpoint_id }: ForkFlags): {
   return { at: Number(at) };
 }
 
-function tell({ run_id, state, forked_from, workspace }: ForkedRun): void {
+async function tell(endpoint: Endpoint, made: ForkedRun, { json }: ForkFlags): Promise<void> {
+  if (json) {
+    process.stdout.write(`${JSON.stringify(made)}\n`);
+    return;
+  }
+  const { run_id, state, forked_from, workspace } = made;
+  // The run it is made from had a gate, and so has it.
+  const { planning_gate } = await gateway(endpoint).getRun(run_id);
+  const plan = planning_gate === "required" ? `; its plan waits for approval: runwire approve ${run_id}` : "";
   const from = `from ${forked_from.run_id} at ${forked_from.pos}`;
-  process.stdout.write(`${run_id} is ${state.replace("_", " ")} ${from}, workspace ${workspace}\n`);
+  process.stdout.write(`${run_id} is ${state.replace("_", " ")} ${from}, workspace ${workspace}${plan}\n`);
 }

@@ -4,6 +4,7 @@ import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addConvert, addValidate } from "./convert.js";
 import { addForks } from "./forks.js";
+import { addInbox } from "./inbox.js";
 import { addIngest } from "./ingest.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
@@ -29,6 +30,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addValidate(program);
   addIngest(program);
   program.commandsGroup("Answer:");
+  addInbox(program);
   addAnswers(program);
   addApprovals(program);
   addOrders(program);

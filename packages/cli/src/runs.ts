@@ -29,7 +29,10 @@ export function addRuns(program: Command): void {
     .option("--limit <count>", `how many, up to ${runsMax}`, "20")
     .option("--json", "as the server has them, one object a line");
   addServerOptions(runs);
-  runs.addHelpText("after", "\nExample:\n  runwire runs --state awaiting_approval");
+  runs.addHelpText(
+    "after",
+    "\nExample:\n  runwire runs --state awaiting_approval\n\nThese wait for their plan; `runwire inbox` lists all that waits for a person.",
+  );
   runs.action((flags: RunsFlags) =>
     reach(flags, async (endpoint) => {
       const found: RunRecord[] = [];
@@ -49,8 +52,13 @@ export function addRuns(program: Command): void {
         for (const run of found) process.stdout.write(`${JSON.stringify(run)}\n`);
         return;
       }
-      if (found.length === 0) process.stderr.write("there are no such runs; `runwire run` starts one\n");
-      else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
+      if (found.length === 0) {
+        const hint =
+          flags.state === "awaiting_approval"
+            ? "no run waits for its plan; `runwire inbox` lists what else waits for a person"
+            : "there are no such runs; `runwire run` starts one";
+        process.stderr.write(`${hint}\n`);
+      } else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
     }),
   );
 }
@@ -75,11 +83,12 @@ export function runList(
   to: Terminal,
   env: NodeJS.ProcessEnv,
 ): string {
-  const rows = runs.map(({ run_id, state, created_at, title, agent }) => [
+  const rows = runs.map(({ run_id, state, created_at, title, prompt_preview, agent }) => [
     run_id,
     state,
     ageWords(nowMs - Date.parse(created_at)),
-    oneLine(title ?? ""),
+    // A run has no title before its end; a server of before has no preview.
+    oneLine(title ?? prompt_preview ?? ""),
     agent ?? "",
   ]);
   if (!to.isTTY) return tabbed(columns, rows);

@@ -45,6 +45,24 @@ describe("runwire serve", () => {
     );
   });
 
+  it("does not start with a model that no run could have, and says so in one line", () => {
+    for (const [env, says] of [
+      [{ RUNWIRE_MODEL: "foo" }, "RUNWIRE_MODEL: unknown model: foo"],
+      [{ RUNWIRE_MODEL: "openai/gpt-5" }, "needs OPENAI_API_KEY"],
+      [{ RUNWIRE_OPENAI_BASE_URL: "notaurl" }, "RUNWIRE_OPENAI_BASE_URL is no http or https address"],
+    ] as const) {
+      const { status, stderr } = spawnSync(process.execPath, [bin, "serve", "--port", "0"], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, ...env },
+        encoding: "utf8",
+        timeout: 20_000,
+      });
+      expect([env, status]).toEqual([env, 1]);
+      expect(stderr.trim().split("\n")).toHaveLength(1);
+      expect(stderr).toContain(says);
+    }
+  });
+
   it("says in one line that a folder cannot be made, also where the system says it oddly", () => {
     for (const command of [
       ["serve", "--port", "0"],

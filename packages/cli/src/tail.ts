@@ -20,6 +20,7 @@ interface RunFlags extends WatchFlags {
   readonly plan?: "off" | "preview" | "required";
   readonly approvals?: "never" | "destructive" | "always";
   readonly session?: string;
+  readonly tools?: string;
   readonly detach?: boolean;
 }
 
@@ -41,6 +42,7 @@ export function addRun(program: Command): void {
     .addOption(
       new Option("--approvals <when>", "which tools ask first").choices(["never", "destructive", "always"]),
     )
+    .option("--tools <names>", "only these tools, with commas between, as file.*,web.fetch")
     .option("--session <id>", "the session it belongs to")
     .option("--detach", "print the run's id and leave it to itself");
   addWatchOptions(run);
@@ -96,12 +98,13 @@ function checkFlags({ dialect, json }: WatchFlags): void {
   if (dialect !== undefined && !json) throw new Error("--dialect is how --json is said; add --json");
 }
 
-function newRunOf(prompt: string, { model, plan, approvals, session }: RunFlags): NewRun {
+function newRunOf(prompt: string, { model, plan, approvals, session, tools }: RunFlags): NewRun {
   return {
     prompt,
     ...(model === undefined ? {} : { model }),
     ...(plan === undefined ? {} : { planning_gate: plan }),
     ...(approvals === undefined ? {} : { approvals }),
+    ...(tools === undefined ? {} : { tools: tools.split(",").map((name) => name.trim()) }),
     ...(session === undefined ? {} : { session_id: session }),
   };
 }

@@ -36,7 +36,11 @@ export function tabbed(names: readonly string[], rows: readonly (readonly string
   return [names, ...rows].map((row) => row.map(printable).join("\t")).join("\n");
 }
 
-/** Control characters could tell a terminal to do things. */
+// A joiner between two signs that it may join, and the tags that make a region's flag of a black one.
+const joined =
+  /((?<=[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}])[\u200c\u200d](?=[\p{L}\p{Extended_Pictographic}])|\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{1,6}\u{e007f})|\p{C}/gu;
+
+/** Control characters could tell a terminal to do things, and others hide what is there. */
 export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, "�");
+  return text.replace(joined, (_, kept: string | undefined) => kept ?? "�");
 }

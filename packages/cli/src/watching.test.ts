@@ -177,7 +177,7 @@ describe("from another terminal", () => {
   it("runs are listed, by state and session", async () => {
     const { run_id, session_id } = await api.createRun({ prompt: "x", producer: "external", agent: "mine" });
     const { out } = await command("runs", "--session", session_id, "--state", "running");
-    expect(out).toMatch(new RegExp(`^ID\tSTATE\tAGE\tTITLE\tAGENT\n${run_id}\trunning\t\\d+s\t\tmine\n$`));
+    expect(out).toMatch(new RegExp(`^ID\tSTATE\tAGE\tTITLE\tAGENT\n${run_id}\trunning\t\\d+s\tx\tmine\n$`));
     const json = await command("runs", "--session", session_id, "--json");
     expect(JSON.parse(json.out)).toMatchObject({ run_id, state: "running" });
     expect(await command("runs", "--session", session_id, "--state", "done")).toMatchObject({
@@ -213,7 +213,7 @@ describe("from another terminal", () => {
       err: expect.stringContaining("name one: appr_1 (shell ls), appr_2 (shell ls)"),
     });
     const first = await command("approve", run_id, "appr_2", "--decision", "once", "--input", '{"path":"/"}');
-    expect(first.out).toBe("shell ls: allowed (once)\n");
+    expect(first.out).toBe("shell /: allowed (once)\n");
     const second = await command("approve", run_id, "--decision", "deny", "--reason", "no");
     expect(second.out).toBe("shell ls: denied\n");
     const { transcript } = await api.snapshot(run_id);
@@ -222,6 +222,41 @@ describe("from another terminal", () => {
     expect(answer).toMatchObject({ decision: "once", input: { path: "/" } });
     expect((await command("approve", run_id)).err).toContain("nothing waits for approval");
     expect((await command("approve", run_id, "appr_1")).err).toContain("KAI-RUN-REQUEST-0002");
+  });
+
+  it("what waits for a person is listed, with the command that answers it", async () => {
+    const run_id = await external(asked, {
+      type: "clarify.requested",
+      payload: { clarify_id: "clar_1", question: "Which one?" },
+    });
+    const { out } = await command("inbox");
+    expect(out).toContain(`${run_id}\tapproval: shell ls\t`);
+    expect(out).toContain(`\trunwire approve ${run_id} appr_1\n`);
+    expect(out).toContain(`${run_id}\tanswer: Which one?\t`);
+    expect(out).toContain(`\trunwire answer ${run_id} clar_1 TEXT\n`);
+    const { out: lines } = await command("inbox", "--json");
+    expect(
+      lines
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as object),
+    ).toContainEqual(expect.objectContaining({ run_id, request_id: "appr_1" }));
+    expect((await command("runs", "--state", "awaiting_approval")).err).toContain("runwire inbox");
+  });
+
+  it("a prompt that is blank starts nothing, and tools are named with commas between", async () => {
+    expect(await command("run", " ")).toMatchObject({ code: 1, err: expect.stringContaining("not blank") });
+    expect(await command("run", "x", "--tools", "file.*,nope")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('"nope"'),
+    });
+  });
+
+  it("a fork says that its plan waits, or what the server says", async () => {
+    const { run_id } = await api.createRun({ prompt: "x", producer: "external", planning_gate: "required" });
+    const { out } = await command("fork", run_id);
+    expect(out).toMatch(/^(run_\w+) is planning .*; its plan waits for approval: runwire approve \1\n$/);
+    expect(JSON.parse((await command("fork", run_id, "--json")).out)).toMatchObject({ state: "planning" });
   });
 
   it("what is approved for more than one call is listed, and taken back", async () => {

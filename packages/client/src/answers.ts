@@ -74,6 +74,10 @@ export interface RunRecord extends Facts {
   readonly state: RunState;
   readonly reason: string | null;
   readonly title: string | null;
+  /** The beginning of what was asked. */
+  readonly prompt_preview: string | null;
+  /** The one that was asked for. */
+  readonly model: string | null;
   readonly created_at: string;
   readonly ended_at: string | null;
   readonly parent_id: string | null;

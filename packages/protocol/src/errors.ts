@@ -154,7 +154,7 @@ export const errorTable = {
     grpc: "ABORTED",
     retry: false,
     title: "already answered otherwise",
-    help: "The first answer won; the message says which it was.",
+    help: "The first answer won; the message says of which kind it was, and the log holds the whole of it.",
   },
   "KAI-RUN-REQUEST-0003": {
     status: 410,

@@ -16,6 +16,8 @@ export interface InboxItem extends Facts {
   readonly expires_at: string | null;
   /** The root's. */
   readonly title: string | null;
+  /** The beginning of what its run was asked. */
+  readonly prompt_preview: string | null;
 }
 
 /** What a change says: an item that is new or differs, one that is gone, or a root's new title. */

@@ -30,7 +30,7 @@ beforeEach(() => {
 afterEach(() => rmSync(data, { recursive: true }));
 
 function facts(given: object = {}, now = nowMs): Facts {
-  return { settings: { ...allDefaults, dataFolder: data, ...given } as AllSettings, nowMs: now };
+  return { settings: { ...allDefaults, dataFolder: data, ...given } as AllSettings, env: {}, nowMs: now };
 }
 
 describe("the data folder", () => {

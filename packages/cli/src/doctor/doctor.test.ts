@@ -137,6 +137,9 @@ describe("runwire doctor", () => {
     const { status, about } = doctor(["--host", "0.0.0.0", "--port", "0", "--tls-cert", "cert.pem"]);
     expect(status).toBe(1);
     expect(about("settings")).toMatchObject([{ result: "right" }]);
+    expect(about("models")).toMatchObject([{ result: "right", says: expect.stringContaining("the demo") }]);
+    const badly = doctor(["--data", "data"], { RUNWIRE_MODEL: "foo" });
+    expect(badly.about("models")).toMatchObject([{ result: "wrong", says: expect.stringContaining("foo") }]);
     expect(about("access")).toMatchObject([{ result: "wrong" }]);
     expect(about("tls")).toMatchObject([{ result: "wrong" }]);
   });
@@ -188,7 +191,7 @@ describe("runwire doctor", () => {
 
   it("goes on where one check cannot be made", async () => {
     const found = await examine(
-      { settings: allDefaults, nowMs: 0 },
+      { settings: allDefaults, env: {}, nowMs: 0 },
       {
         a: () => {
           throw new Error("EIO");

@@ -10,6 +10,7 @@ import { type Check, type Facts, type Finding, why, wrong } from "./finding.js";
 import { folder } from "./folder.js";
 import { diskSpace, nodeVersion, openFiles } from "./machine.js";
 import { mcp } from "./mcp.js";
+import { models } from "./models.js";
 import { server } from "./server.js";
 import { settingsWithFindings } from "./settings.js";
 import { tls } from "./tls.js";
@@ -23,6 +24,7 @@ const checks: { readonly [about: string]: Check } = {
   server,
   access,
   tls,
+  models,
   mcp,
 };
 
@@ -44,7 +46,10 @@ export function addDoctor(program: Command): void {
     )
     .action(async ({ json, ...flags }: { readonly json?: boolean; readonly [flag: string]: unknown }) => {
       const { settings, findings: first } = settingsWithFindings(flags, process.env);
-      const findings = [...first, ...(await examine({ settings, nowMs: systemClock.now() }))];
+      const findings = [
+        ...first,
+        ...(await examine({ settings, env: process.env, nowMs: systemClock.now() })),
+      ];
       const isWell = findings.every(({ result }) => result !== "wrong");
       const paint = paintFor(process.stdout, process.env);
       const text = json ? JSON.stringify({ ok: isWell, findings }, null, 2) : write(findings, paint);

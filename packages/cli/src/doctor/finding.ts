@@ -12,6 +12,8 @@ export interface Finding {
 /** What a server with these settings would meet, now. */
 export interface Facts {
   readonly settings: AllSettings;
+  /** Where the keys of models are. */
+  readonly env: { readonly [name: string]: string | undefined };
   readonly nowMs: number;
 }
 

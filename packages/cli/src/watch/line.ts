@@ -46,7 +46,13 @@ const roomMin = 8;
 export function layOut(line: Line, look: Look): readonly string[] {
   if (look.columns === null) {
     const end: readonly Span[] = line.fit === "rule" ? [{ text: " ──" }] : [];
-    return [paint(styled([...line.gutter, ...line.spans, ...end]), look.colour)];
+    // Nothing is counted, so a span is as good as its cells.
+    const whole = [...line.gutter, ...line.spans, ...end].map(({ text, style }) => ({
+      text,
+      width: 0,
+      style,
+    }));
+    return [unspaced(paint(whole, look.colour))];
   }
   const gutter = fittingGutter(line, look.columns);
   const room = roomOf(line, look.columns);
@@ -148,6 +154,12 @@ function styled(spans: readonly Span[]): readonly StyledCell[] {
 
 function cellsWidth(cells: readonly Cell[]): number {
   return cells.reduce((sum, { width }) => sum + width, 0);
+}
+
+function unspaced(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === " ") end -= 1;
+  return text.slice(0, end);
 }
 
 function paint(row: readonly StyledCell[], colour: boolean): string {

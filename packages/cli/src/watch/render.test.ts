@@ -161,6 +161,25 @@ describe("a run on paper", () => {
     await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden("timeline.30.txt"));
   });
 
+  it("shows the beginning of a long prompt, and how much more there is", () => {
+    const asked = (content: string): Draft => ({
+      type: "turn.submitted",
+      payload: { messages: [{ role: "user", content }] },
+    });
+    expect(plainly(asked("x".repeat(5000)))).toEqual([`> ${"x".repeat(2000)}… (3,000 more)`]);
+    expect(plainly(asked("x".repeat(2000)))).toEqual([`> ${"x".repeat(2000)}`]);
+    const whole = shown([asked("x".repeat(5000))], { ...pipe, full: true }, { columns: null, colour: false });
+    expect(whole).toEqual([`> ${"x".repeat(5000)}`]);
+  });
+
+  it("says of a model that failed when it is asked again", () => {
+    const failed = (payload: object): Draft => ({ type: "model.failed", payload }) as Draft;
+    expect(plainly(failed({ message: "busy", wait_ms: 2500 }), failed({ message: "no" }))).toEqual([
+      "! the model failed (again in 2.5 s): busy",
+      "! the model failed: no",
+    ]);
+  });
+
   it("shows of hidden children only that they were spawned and what they ask", () => {
     const rows = shown(story, { ...pipe, children: "hide" }, { columns: null, colour: false });
     expect(rows.filter((row) => row.startsWith("  1 │"))).toEqual([

@@ -8,7 +8,7 @@ import type { Line, Span } from "./line.js";
 import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
 import { flush, say, think } from "./speech.js";
 import { firstTimeline, firstVoice, type Manner, type Timeline, type Tool, type Voice } from "./timeline.js";
-import { inputWords } from "./words.js";
+import { durationWords, inputWords } from "./words.js";
 
 export interface Rendered {
   readonly timeline: Timeline;
@@ -93,7 +93,13 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "model.failed": {
       const why = oneLine(String(e.payload.message ?? e.payload.error ?? e.payload.reason ?? ""));
       return then(timeline, [
-        cutLine(label, { text: `! the model failed${why === "" ? "" : `: ${why}`}`, style: "yellow" }),
+        cutLine(
+          label,
+          { text: "! the model failed", style: "yellow" },
+          // What may be long comes last.
+          { text: nextTry(e.payload.wait_ms), style: "dim" },
+          { text: why === "" ? "" : `: ${why}`, style: "yellow" },
+        ),
       ]);
     }
     case "tool.call": {
@@ -152,13 +158,13 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "turn.submitted":
       return then(
         label === "" ? { ...timeline, asked: true } : timeline,
-        label === "" ? blockOf("", askedWords(e.payload), { mark: "> ", style: "bold" }) : [],
+        label === "" ? blockOf("", askedWords(e.payload, manner), { mark: "> ", style: "bold" }) : [],
       );
     case "turn.started": {
       // Where it tells what was asked, and nobody did before.
       const { message } = e.payload;
       if (label !== "" || timeline.asked || typeof message !== "string") return { timeline, lines: [] };
-      const asked = blockOf("", harmless(message), { mark: "> ", style: "bold" });
+      const asked = blockOf("", beginning(message, manner), { mark: "> ", style: "bold" });
       return then({ ...timeline, asked: true }, asked);
     }
     case "message.settled":
@@ -249,6 +255,10 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
   }
 }
 
+function nextTry(waitMs: unknown): string {
+  return typeof waitMs === "number" ? ` (again in ${durationWords(waitMs)})` : "";
+}
+
 type Then = (next: Timeline, lines: readonly Line[], change?: Partial<Voice>) => Rendered;
 
 function moved(
@@ -296,6 +306,8 @@ function moved(
 }
 
 const approvalCharsMax = 2000;
+/** Of what a person asked: it may be a whole book. */
+const askedCharsMax = 2000;
 const noTool: Tool = { tool: "a tool", input: undefined, sinceMs: null, streamed: "", child: null };
 /** What is kept of a tool's own words while it runs. */
 const streamedCharsMax = 64 * 1024;
@@ -345,12 +357,18 @@ function verdictLine(label: string, about: string, { decision, outcome, reason }
 }
 
 /** What a person asked, from the last message that is theirs. */
-function askedWords({ messages }: Facts): string {
+function askedWords({ messages }: Facts, manner: Manner): string {
   const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
   const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
   const { content } = last ?? {};
   if (content === undefined) return "";
-  return harmless(typeof content === "string" ? content : JSON.stringify(content));
+  return beginning(typeof content === "string" ? content : JSON.stringify(content), manner);
+}
+
+function beginning(text: string, { full }: Manner): string {
+  if (full || text.length <= askedCharsMax) return harmless(text);
+  const shown = text.slice(0, askedCharsMax).replace(/[\ud800-\udbff]$/, "");
+  return `${harmless(shown)}… (${(text.length - shown.length).toLocaleString("en")} more)`;
 }
 
 function summed(

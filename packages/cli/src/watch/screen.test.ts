@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { printable } from "../terminal.js";
 import { growing, harmless, oneLine } from "./harmless.js";
+import { type Line, layOut } from "./line.js";
 import { cutLine, textLine } from "./lines.js";
 import { pipeScreen, terminalScreen } from "./screen.js";
 import { widthOf } from "./width.js";
@@ -115,8 +117,19 @@ describe("text that comes from elsewhere", () => {
     ["a\r\nb\rc\u2028d", "a\nb\nc\nd"],
     ["a\u202eb\u0000c\tđ", "ab�c    đ"],
     ["👩‍💻 नमस्ते", "👩‍💻 नमस्ते"],
+    ["\u{1f3f4}\u{e0067}\u{e0062}\u{e007f}", "\u{1f3f4}\u{e0067}\u{e0062}\u{e007f}"],
+    ["a\u{e0067}\u{e007f}", "a��"],
   ])("%j is shown as %j", (given, shown) => {
     expect(harmless(given)).toBe(shown);
+  });
+
+  it.each([
+    ["👩‍💻 ❤️‍🔥 👩🏽‍🚀", "👩‍💻 ❤️‍🔥 👩🏽‍🚀"],
+    ["\u{1f3f4}\u{e0067}\u{e0062}\u{e007f}", "\u{1f3f4}\u{e0067}\u{e0062}\u{e007f}"],
+    ["می\u200cخواهم", "می\u200cخواهم"],
+    ["a\u200d b\u200d\u200d\u200b\u202e\u001b[m\u{e0067}", "a� b�����[m�"],
+  ])("%j is in a table as %j", (given, shown) => {
+    expect(printable(given)).toBe(shown);
   });
 
   it("has no controls left, and stays as it is when looked at again", () => {
@@ -157,6 +170,11 @@ describe("text that comes from elsewhere", () => {
     const startedMs = performance.now();
     for (const nasty of ["\u009d", "\u001b]", "\u001b ", "\u001b[1", "\u001bP"])
       harmless(nasty.repeat(200_000));
+    const line = (text: string): Line => ({ gutter: [], spans: [{ text }], fit: "wrap", hang: 2 });
+    for (const long of ["é".repeat(100_000), "e\u0301".repeat(50_000), `e${"\u0301".repeat(100_000)}`]) {
+      expect(layOut(line(long), { columns: 80, colour: false }).join("").replaceAll(" ", "")).toBe(long);
+      expect(layOut(line(long), { columns: null, colour: false })).toEqual([long]);
+    }
     expect(performance.now() - startedMs).toBeLessThan(5000);
   });
 });

@@ -15,7 +15,23 @@ export interface Cell {
 /** What a person takes for one character each. */
 export function cellsOf(text: string): readonly Cell[] {
   if (plain.test(text)) return Array.from(text, (letter) => ({ text: letter, width: 1 }));
-  return Array.from(segmenter.segment(text), ({ segment }) => ({ text: segment, width: cellWidth(segment) }));
+  return Array.from(clustersOf(text), (cluster) => ({ text: cluster, width: cellWidth(cluster) }));
+}
+
+/** Longer ones, of marks upon marks, are cut. */
+const clusterCharsMax = 256;
+
+/** A segmenter looks at all of its text for each cluster, so it is given little at a time. */
+function* clustersOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    const piece = text.slice(at, at + clusterCharsMax);
+    const clusters = Array.from(segmenter.segment(piece), ({ segment }) => segment);
+    // What follows may belong to the last one.
+    const isLast = at + piece.length === text.length;
+    const whole = isLast || clusters.length === 1 ? clusters : clusters.slice(0, -1);
+    yield* whole;
+    at += whole.reduce((sum, { length }) => sum + length, 0);
+  }
 }
 
 export function widthOf(text: string): number {

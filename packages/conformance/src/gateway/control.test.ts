@@ -248,6 +248,21 @@ describe("a plan", () => {
     expect((await control(url, run_id, "approve_plan")).status).toBe(409);
   });
 
+  it("is not approved with two steps of one id [RW-CONTROL-3]", async () => {
+    const run_id = await runIn.awaiting_approval();
+    const steps = [
+      { title: "look" },
+      { id: "s1", title: "buy" },
+      { title: "wait" },
+      { id: "s1", title: "sell" },
+    ];
+    const refused = await control(url, run_id, "approve_plan", { steps });
+    expect([refused.status, codeOf(refused)]).toEqual([422, "KAI-REQUEST-BODY-0002"]);
+    expect(messageOf(refused)).toContain("`steps.3.id`");
+    expect(await stateOf(run_id)).toBe("awaiting_approval");
+    expect((await control(url, run_id, "approve_plan", { steps: steps.slice(0, 3) })).status).toBe(202);
+  });
+
   it("is approved as edited, and the producer is given the edited steps [RW-CONTROL-3]", async () => {
     const run_id = await runIn.awaiting_approval();
     const steps = [{ id: "step_9", title: "look twice" }];

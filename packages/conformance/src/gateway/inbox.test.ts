@@ -284,7 +284,7 @@ describe("the inbox", () => {
       say("approval.requested", { approval_id: "appr_1", call_id: "call_1", tool: "rm", input, expires_at }),
       say("clarify.requested", { clarify_id: "clar_1", question: "Which?", choices: ["a", { b: 1 }] }),
     );
-    const of = { run_id: child, root_id, session_id: "sess_shown", title: "Tidy up" };
+    const of = { run_id: child, root_id, session_id: "sess_shown", title: "Tidy up", prompt_preview: "go" };
     const shown = (await inboxOf("acme")).items.filter((item) => item.root_id === root_id);
     expect(shown).toEqual([
       {

@@ -47,6 +47,9 @@ describe("a request for a person", () => {
     ]) {
       const refused = await answer(other);
       expect([refused.status, codeOf(refused)]).toEqual([409, "KAI-RUN-REQUEST-0002"]);
+      // Which it was, and nothing that somebody wrote.
+      expect(refused.text).toContain("`once`, with arguments of its own");
+      expect(refused.text).not.toContain("/tmp");
     }
     const clarify = (given: unknown) => control(url, run_id, "clarifications/clar_1", { answer: given });
     expect((await clarify({ which: ["the red one"] })).status).toBe(200);

@@ -1,7 +1,7 @@
 import { RunwireError } from "@runwire/protocol";
 import { expect, test } from "vitest";
 import type { Model } from "../model.js";
-import { chooseModel, type ModelEnv } from "./choose.js";
+import { chooseModel, type ModelEnv, standardModel } from "./choose.js";
 
 const demo: Model = {
   name: "demo",
@@ -58,6 +58,27 @@ test.each([
   const refusal = attempt(() => choose(asked, env));
   expect(refusal).toMatchObject({ code, message: expect.stringContaining(words) });
   expect(refusal).toBeInstanceOf(RunwireError);
+});
+
+test.each([
+  [{}, "runwire/demo"],
+  [{ RUNWIRE_MODEL: " " }, "runwire/demo"],
+  [{ ...both, RUNWIRE_MODEL: "demo" }, "runwire/demo"],
+  [both, "anthropic/claude-sonnet-5-5"],
+  [onlyLocal, "none"],
+  [{ ...onlyLocal, RUNWIRE_MODEL: "qwen3:8b" }, "local/qwen3:8b"],
+] as const)("with %j, a run that asks for no model gets %s", (env, expected) => {
+  const model = standardModel({ env, demo });
+  expect(model === null ? "none" : `${model.provider}/${model.name}`).toBe(expected);
+});
+
+test.each([
+  [{ RUNWIRE_MODEL: "foo" }, "RUNWIRE_MODEL: unknown model: foo"],
+  [{ RUNWIRE_MODEL: "openai/gpt-5", ANTHROPIC_API_KEY: "a" }, "needs OPENAI_API_KEY"],
+  [{ RUNWIRE_OPENAI_BASE_URL: "notaurl" }, "RUNWIRE_OPENAI_BASE_URL is no http"],
+  [{ ...both, OPENAI_BASE_URL: "nowhere" }, "OPENAI_BASE_URL is no http"],
+] as const)("no server starts with %j", (env, words) => {
+  expect(() => standardModel({ env, demo })).toThrow(words);
 });
 
 test.each([

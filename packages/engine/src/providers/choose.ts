@@ -94,6 +94,26 @@ export function chooseModel(asked: string | null, { env, demo, ...rest }: Choice
   throw new RunwireError("KAI-MODEL-NAME-0001", `${wish}; say whose it is: anthropic/…, openai/… or local/…`);
 }
 
+/**
+ * The model of runs that ask for none; null where each has to say, because an address has many. Throws an Error that
+ * names the variable which is wrong: whoever starts a server hears of it then, and not from the first run.
+ */
+export function standardModel(choice: Choice): Model | null {
+  const { env } = choice;
+  for (const name of [...names.map((known) => providers[known].urlName), local.urlName]) {
+    const url = env[name]?.trim() ?? "";
+    if (url !== "" && !isHttpUrl(url)) throw new Error(`${name} is no http or https address`);
+  }
+  const wish = env[modelName]?.trim() ?? "";
+  const hasKey = names.some((name) => (env[providers[name].keyName]?.trim() ?? "") !== "");
+  if (wish === "" && !hasKey && (env[local.urlName]?.trim() ?? "") !== "") return null;
+  try {
+    return chooseModel(null, choice);
+  } catch (error) {
+    throw new Error(`${modelName}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
 const names = Object.keys(providers) as readonly ProviderName[];
 
 function isKnown(name: string): name is ProviderName {

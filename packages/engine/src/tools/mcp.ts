@@ -1,5 +1,5 @@
 // Tools of MCP servers. A server is somebody else's program: its schemas are passed on and never compiled here, its
-// answers are bounded, and it checks its own inputs. Whether a tool only reads is what the server says of it.
+// answers are bounded, and what our own check leaves open of its inputs it checks itself. Whether a tool only reads is what the server says of it.
 
 import type { CallToolResult, ContentBlock, Tool as McpTool } from "@modelcontextprotocol/sdk/types.js";
 import {
@@ -9,6 +9,7 @@ import {
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
 import { type Tool, ToolFailure } from "../tool.js";
+import { checkForeign } from "./foreign-input.js";
 import { inputCheck } from "./input.js";
 import { toolLimits } from "./limits.js";
 import { type McpConnection, type McpServer, mcpConnection } from "./mcp-connection.js";
@@ -81,15 +82,21 @@ function toolFrom(
   if (JSON.stringify(tool.inputSchema).length > toolLimits.mcpSchemaCharsMax) {
     throw new Error(`the schema of ${tool.name} is too large`);
   }
+  const check = (input: unknown): { [name: string]: unknown } => {
+    const fit = checkObject(input);
+    checkForeign(tool.inputSchema, fit);
+    return fit;
+  };
   return {
     name: `${server.name}.${tool.name}`,
     description: (tool.description ?? "").slice(0, toolLimits.mcpDescriptionCharsMax),
     effect: tool.annotations?.readOnlyHint === true ? "read-only" : "destructive",
     input_schema: tool.inputSchema,
     ...(version === undefined ? {} : { skill_id: `${server.name}@${version.slice(0, versionCharsMax)}` }),
+    check,
     async run(input, { signal }) {
       signal.throwIfAborted();
-      const params = { name: tool.name, arguments: checkObject(input) };
+      const params = { name: tool.name, arguments: check(input) };
       try {
         const client = await until(signal, connection.client());
         const timeout = server.callMs ?? toolLimits.mcpCallMs;

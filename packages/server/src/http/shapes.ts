@@ -43,6 +43,8 @@ export const runSummary = members({
   state: runState,
   reason: z.string().nullable(),
   title: z.string().nullable(),
+  prompt_preview: z.string().nullable().describe("the first 100 characters of what was asked"),
+  model: z.string().nullable().describe("the one that was asked for"),
   created_at: time,
   ended_at: time.nullable(),
   parent_id: id.nullable(),
@@ -68,6 +70,7 @@ export const inboxItem = members({
   asked_at: time,
   expires_at: z.string().nullable(),
   title: z.string().nullable(),
+  prompt_preview: z.string().nullable().describe("the first 100 characters of what its run was asked"),
 }).meta({ id: "InboxItem" });
 
 export const checkpoint = members({

@@ -18,7 +18,8 @@ export interface ShownPlan {
 }
 
 const textCharsMax = 1024;
-const nameCharsMax = 200;
+export const nameCharsMax = 200;
+const promptCharsMax = 100;
 const choicesMax = 20;
 const stepsMax = 50;
 
@@ -54,7 +55,15 @@ export function shownPlan(plan: unknown): ShownPlan {
   };
 }
 
-function textOf(value: unknown, charsMax: number): string | null {
+/** The beginning of what a person said last; null where nobody did, or where it was too large to be kept in the log. */
+export function shownPrompt(messages: unknown): string | null {
+  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
+  const last = given.findLast((message): message is Facts => isObject(message) && message.role === "user");
+  if (last?.content === undefined) return null;
+  return previewOf(last.content, promptCharsMax);
+}
+
+export function textOf(value: unknown, charsMax: number): string | null {
   return typeof value === "string" ? beginningOf(value, charsMax) : null;
 }
 

@@ -12,7 +12,16 @@ import {
   type RunState,
   type View,
 } from "@runwire/protocol";
-import { type Asked, type ShownPlan, shownApproval, shownPlan, shownQuestion } from "./asked.js";
+import {
+  type Asked,
+  nameCharsMax,
+  type ShownPlan,
+  shownApproval,
+  shownPlan,
+  shownPrompt,
+  shownQuestion,
+  textOf,
+} from "./asked.js";
 import type { Place, ProducerMark, Record } from "./record.js";
 
 export interface ViewHead {
@@ -113,6 +122,9 @@ export interface Head {
   /** Default position of the last model text. */
   readonly saidPos: number;
   readonly title: string | null;
+  /** The beginning of what was asked, and the model that was asked for; absent in heads from before these were kept. */
+  readonly prompt_preview?: string | null;
+  readonly model?: string | null;
   readonly plan_id: string | null;
   readonly plan: ShownPlan | null;
   /** Since when its plan waits for a person; null where none does. */
@@ -217,6 +229,10 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
         head.ended_at = record.ts;
         head.plan = null;
       }
+      break;
+    case "turn.submitted":
+      head.prompt_preview = shownPrompt(p.messages);
+      head.model = textOf(p.model, nameCharsMax);
       break;
     case "tool.start":
       head.calls = { ...head.calls, [p.call_id as string]: record.ts };

@@ -127,8 +127,8 @@ function planOf(head: Head, title: string | null): Waiting | undefined {
   };
 }
 
-function ofRun({ run: { run_id, root_id, session_id } }: Head) {
-  return { run_id, root_id, session_id };
+function ofRun({ run: { run_id, root_id, session_id }, prompt_preview = null }: Head) {
+  return { run_id, root_id, session_id, prompt_preview };
 }
 
 // No id holds a slash.

@@ -92,12 +92,19 @@ async function answer(
     const draft = draftOf(id);
     if (request.status === "resolved") {
       if (request.answer === answerOf(kind, commit.asWritten(draft).payload as Facts)) return;
-      throw new RunwireError("KAI-RUN-REQUEST-0002", `${id} was answered first by someone else`);
+      throw new RunwireError("KAI-RUN-REQUEST-0002", `${id}: ${firstAnswer(request)}`);
     }
     commit.write(run_id, draft);
     also(commit, asking, id, request);
   });
   return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
+}
+
+/** What won, without what somebody wrote: an error holds no payload. */
+function firstAnswer({ kind, answer: won }: Request): string {
+  if (kind === "clarify" || won === null) return "the first answer was another text";
+  const [decision, input] = JSON.parse(won) as readonly [string, unknown];
+  return `the first answer was \`${decision}\`${input === null ? "" : ", with arguments of its own"}`;
 }
 
 function requestIn({ requests }: Head, kind: Request["kind"], id: string): Request {

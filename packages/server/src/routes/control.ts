@@ -4,6 +4,7 @@
 import { type Facts, limits, planIntents, type RunState, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
+import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
@@ -82,6 +83,10 @@ async function approvePlan(
   { body, tenant, run: { run_id } }: Said<typeof planAnswer>,
 ): Promise<Reply> {
   const { plan_id, steps } = body;
+  const twice =
+    steps?.findIndex(({ id }, i) => id != null && steps.findIndex((one) => one.id === id) < i) ?? -1;
+  if (twice >= 0)
+    throw wrongBody(`\`steps.${twice}.id\` is that of a step before; each has its own, or none`);
   const approved = body.approved ?? true;
   const reason = body.reason ?? null;
   return changed(rooms, tenant, run_id, (commit) => {

@@ -25,6 +25,7 @@ import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { version } from "../version.js";
+import { checkAsking } from "./asking.js";
 import { begin } from "./begin.js";
 import { turnsBefore } from "./sessions.js";
 import { runSummary } from "./summary.js";
@@ -206,6 +207,7 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
   const { prompt, messages, tools, approvals } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
+  if (!external && rooms.agent !== undefined) checkAsking(body);
   const asking = messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]);
   const before =
     external || body.session_id == null ? undefined : await turnsBefore(rooms, tenant, body.session_id);

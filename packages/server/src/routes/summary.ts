@@ -3,6 +3,7 @@ import type { Head } from "../log/head.js";
 /** A run as lists and status answers show it. */
 export function runSummary(head: Head) {
   const { run, state, reason, ended_at, views, children, usage, title, steps, plan_id } = head;
+  const { prompt_preview = null, model = null } = head;
   const { run_id, session_id, agent, parent_id, root_id, created_at, planning_gate, metadata } = run;
   const { forked_from = null } = run;
   return {
@@ -12,6 +13,8 @@ export function runSummary(head: Head) {
     state,
     reason,
     title,
+    prompt_preview,
+    model,
     created_at,
     ended_at,
     parent_id,
