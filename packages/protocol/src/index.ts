@@ -2,7 +2,9 @@ export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";
 export { koder } from "./dialects/koder.js";
+export type { LoomCall, LoomNode, LoomRun } from "./dialects/loom/book.js";
 export { loom, loomExport } from "./dialects/loom/loom.js";
+export { type LoomReader, loomReader } from "./dialects/loom/reader.js";
 export { loomNames, words as loomWords } from "./dialects/loom/words.js";
 export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
 export {

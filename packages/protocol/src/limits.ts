@@ -50,9 +50,9 @@ export const limits = {
   producersPerRunMax: 1000,
   /** Logs of one input that are told apart at a time; the one that was silent longest is forgotten. */
   logsReadMax: 1000,
-  /** Messages of a runtime stream that wait for an earlier one, and those that are remembered to know them again. */
-  runtimeWindowMax: 64,
-  runtimeSeenMax: 10_000,
+  /** Messages of a foreign stream that wait for an earlier one, and those that are remembered to know them again. */
+  messagesEarlyMax: 64,
+  messagesSeenMax: 10_000,
   feedEntriesMax: 10_000,
   feedAgeMs: 7 * 24 * 60 * 60 * 1000,
 } as const;

@@ -32,7 +32,7 @@ export interface RuntimeReader {
 /** `after` is the number that was read before; without one, the first message that comes is the first. */
 export function runtimeReader({
   after,
-  windowMax = limits.runtimeWindowMax,
+  windowMax = limits.messagesEarlyMax,
 }: {
   readonly after?: number;
   readonly windowMax?: number;
@@ -124,7 +124,7 @@ export function runtimeReader({
       }
       seen.set(eventId, message);
       for (const [oldest] of seen) {
-        if (seen.size <= limits.runtimeSeenMax) break;
+        if (seen.size <= limits.messagesSeenMax) break;
         seen.delete(oldest);
       }
       if (schemaVersion !== undefined && !/^(?:.*-)?0\./.test(schemaVersion))

@@ -157,7 +157,7 @@ function remember(set: Set<unknown>, value: unknown): boolean {
   if (set.has(value)) return false;
   set.add(value);
   for (const oldest of set) {
-    if (set.size <= limits.runtimeSeenMax) break;
+    if (set.size <= limits.messagesSeenMax) break;
     set.delete(oldest);
   }
   return true;

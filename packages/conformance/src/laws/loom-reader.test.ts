@@ -1,0 +1,103 @@
+// A receiver of Loom hears the same run, however often and in whatever order its messages come.
+
+import { readFileSync } from "node:fs";
+import { type LoomRun, loom, loomReader } from "@runwire/protocol";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { arbitraryRun, eventsOf } from "../arbitrary-runs.js";
+
+/** What a server says of any run. */
+const arbitraryLines: fc.Arbitrary<readonly string[]> = arbitraryRun().map(({ run_id, drafts }) => {
+  let state = loom.first;
+  return eventsOf(run_id, drafts).flatMap((e) => {
+    const [next, said] = loom.step(state, e);
+    state = next;
+    return said.map(({ data }) => data);
+  });
+});
+
+function runsOf(lines: readonly string[]): readonly LoomRun[] {
+  const reader = loomReader();
+  for (const line of lines) reader.read(line);
+  reader.end();
+  expect(reader.problems).toEqual([]);
+  return reader.runs;
+}
+
+describe("a reader of Loom", () => {
+  it("hears what was said once and in order, though it comes twice and mixed up [RW-LOOM-6]", () => {
+    fc.assert(
+      fc.property(arbitraryLines, fc.infiniteStream(fc.nat(30)), (lines, luck) => {
+        const next = (): number => luck.next().value as number;
+        const [first = "", ...rest] = lines;
+        // Each comes up to thirty places late, and some come again.
+        const mixed = rest
+          .map((line, i) => ({ line, at: i + next() }))
+          .toSorted((a, b) => a.at - b.at)
+          .flatMap(({ line }) => (next() < 5 ? [line, line] : [line]));
+        expect(runsOf([first, ...mixed])).toEqual(runsOf(lines));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("hears the same where a connection was cut and some is said again [RW-LOOM-6]", () => {
+    fc.assert(
+      fc.property(arbitraryLines, fc.nat(), fc.nat(20), (lines, cut, again) => {
+        const at = cut % (lines.length + 1);
+        const resumed = [...lines.slice(0, at), ...lines.slice(Math.max(0, at - again))];
+        expect(runsOf(resumed)).toEqual(runsOf(lines));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("takes streams without an envelope as they come, and tells runs apart [RW-LOOM-6]", () => {
+    const bare = (text: string): readonly string[] =>
+      [
+        { type: "run_start", message: text },
+        { type: "node_enter", id: "think" },
+        { type: "message_chunk", content: text, id: "think" },
+        { type: "node_exit", id: "think", result: "Ok" },
+        { reply: text.toUpperCase() },
+      ].map((message) => JSON.stringify(message));
+    expect(runsOf([...bare("one"), ...bare("two")])).toMatchObject(
+      ["one", "two"].map((text) => ({
+        message: text,
+        state: "done",
+        reply: text.toUpperCase(),
+        nodes: [{ id: "think", text, result: "Ok" }],
+      })),
+    );
+  });
+
+  it("keeps nodes apart whose names or ids come again, and calls by their ids [RW-LOOM-6]", () => {
+    const path = new URL("../../../protocol/fixtures/loom-words.jsonl", import.meta.url);
+    const [run] = runsOf(readFileSync(path, "utf8").trimEnd().split("\n"));
+    expect(run).toMatchObject({
+      state: "failed",
+      error: "nothing to merge",
+      nodes: [
+        { id: "think", thought: "Three parts. ", text: "I'll sort ", result: "Ok" },
+        { id: "act", result: { Err: "it took too long" } },
+      ],
+      calls: [
+        { call_id: "call-1", output: "sorting\n", status: "done", result: "[1,2,3]" },
+        { call_id: null },
+      ],
+      usage: { prompt_tokens: 100, completion_tokens: 62 },
+    });
+  });
+
+  it("tells what is no JSON, and what comes again as something else, and goes on [RW-LOOM-6]", () => {
+    const reader = loomReader();
+    const say = (event_id: number, value: number): unknown =>
+      reader.read(JSON.stringify({ event_id, type: "custom", value }));
+    say(1, 1);
+    reader.read("{");
+    say(1, 2);
+    say(2, 3);
+    expect(reader.problems.map(({ rule }) => rule)).toEqual(["LOOM-JSON", "LOOM-ORDER"]);
+    expect(reader.runs).toHaveLength(1);
+  });
+});

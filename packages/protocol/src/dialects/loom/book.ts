@@ -1,0 +1,163 @@
+// What a run has come to, for whoever shows it: its nodes with what was said in each, its calls, its end. A node's id may
+// come again; the entering and leaving tells one from the other.
+
+import type { Facts } from "../../events.js";
+import { isCount, wordOf, wrongMembers } from "./words.js";
+
+export interface LoomRun {
+  readonly session_id: string | null;
+  readonly run_id: string | null;
+  readonly message: string | null;
+  readonly agent: string | null;
+  readonly state: "running" | "done" | "cancelled" | "failed";
+  readonly nodes: readonly LoomNode[];
+  readonly calls: readonly LoomCall[];
+  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+  /** The reply, which stands for all chunks; null before it. */
+  readonly reply: string | null;
+  readonly error: string | null;
+}
+
+export interface LoomNode {
+  readonly node_id: string | null;
+  readonly id: string;
+  readonly text: string;
+  readonly thought: string;
+  /** Null while it is open. */
+  readonly result: unknown;
+}
+
+export interface LoomCall {
+  readonly call_id: string | null;
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly output: string;
+  readonly status: "called" | "waiting" | "running" | "done" | "failed";
+  readonly result: string | null;
+}
+
+export const emptyRun: LoomRun = {
+  session_id: null,
+  run_id: null,
+  message: null,
+  agent: null,
+  state: "running",
+  nodes: [],
+  calls: [],
+  usage: { prompt_tokens: 0, completion_tokens: 0 },
+  reply: null,
+  error: null,
+};
+
+/** The run after one more of its messages. Types that are not known, and messages that lack something, change nothing. */
+export function readInto(before: LoomRun, message: Facts): LoomRun {
+  const { session_id } = message;
+  const run = typeof session_id === "string" ? { ...before, session_id } : before;
+  if (typeof message.type !== "string") {
+    if (typeof message.reply !== "string") return run;
+    return {
+      ...run,
+      reply: message.reply,
+      state: message.stop_reason === "cancelled" ? "cancelled" : "done",
+    };
+  }
+  const word = wordOf(message.type);
+  if (word === undefined || wrongMembers(word, message).length > 0) return run;
+  const { id, content } = message as { readonly id: string; readonly content: string };
+  switch (message.type) {
+    case "run_start":
+      return {
+        ...run,
+        run_id: textOf(message.run_id),
+        message: textOf(message.message),
+        agent: textOf(message.agent),
+      };
+    case "node_enter":
+      return { ...run, nodes: [...run.nodes, { ...newNode, id, node_id: textOf(message.node_id) }] };
+    case "node_exit":
+      return inNode(run, message, (node) => ({ ...node, result: message.result }));
+    case "message_chunk":
+      return inNode(run, message, (node) => ({ ...node, text: node.text + content }));
+    case "thought_chunk":
+      return inNode(run, message, (node) => ({ ...node, thought: node.thought + content }));
+    case "usage": {
+      const { prompt_tokens, completion_tokens } = run.usage;
+      const more = (count: unknown): number => (isCount(count) ? count : 0);
+      return {
+        ...run,
+        usage: {
+          prompt_tokens: prompt_tokens + more(message.prompt_tokens),
+          completion_tokens: completion_tokens + more(message.completion_tokens),
+        },
+      };
+    }
+    case "run_error":
+      return { ...run, state: "failed", error: String(message.error) };
+    default:
+      return message.type.startsWith("tool_") ? { ...run, calls: withCall(run.calls, message) } : run;
+  }
+}
+
+const newNode: LoomNode = { node_id: null, id: "", text: "", thought: "", result: null };
+
+/** The open node that a message belongs to: by its id, then by its name; one of its own where there is none. */
+function inNode(run: LoomRun, message: Facts, change: (node: LoomNode) => LoomNode): LoomRun {
+  const { node_id, id } = message;
+  const open = run.nodes.map((node, i) => ({ node, i })).filter(({ node }) => node.result === null);
+  const at = (
+    open.findLast(({ node }) => node_id != null && node.node_id === node_id && node.id === id) ??
+    open.findLast(({ node }) => node.id === id)
+  )?.i;
+  if (at === undefined) {
+    const alone = { ...newNode, id: String(id), node_id: textOf(node_id) };
+    return { ...run, nodes: [...run.nodes, change(alone)] };
+  }
+  return { ...run, nodes: run.nodes.with(at, change(run.nodes[at] as LoomNode)) };
+}
+
+const statuses: { readonly [type: string]: LoomCall["status"] } = {
+  tool_call_chunk: "called",
+  tool_call: "called",
+  tool_approval: "waiting",
+  tool_approval_response: "called",
+  tool_start: "running",
+  tool_output: "running",
+};
+
+/** A call is known by its id; without one, the oldest open call of the tool is meant. */
+function withCall(calls: readonly LoomCall[], message: Facts): readonly LoomCall[] {
+  const call_id = textOf(message.call_id);
+  const name = textOf(message.name);
+  const isOpen = ({ status }: LoomCall): boolean => status !== "done" && status !== "failed";
+  const at = calls.findIndex((call) =>
+    call_id === null
+      ? call.call_id === null && isOpen(call) && (name === null || call.name === name)
+      : call.call_id === call_id,
+  );
+  const known = calls[at] ?? {
+    call_id,
+    name: name ?? "",
+    arguments: null,
+    output: "",
+    status: "called",
+    result: null,
+  };
+  const isEnd = message.type === "tool_end";
+  const call: LoomCall = {
+    ...known,
+    name: name ?? known.name,
+    arguments: message.arguments ?? known.arguments,
+    output: message.type === "tool_output" ? known.output + String(message.content) : known.output,
+    status: isEnd
+      ? message.is_error === true
+        ? "failed"
+        : "done"
+      : (statuses[String(message.type)] ?? known.status),
+    result: isEnd ? String(message.result) : known.result,
+  };
+  return at < 0 ? [...calls, call] : calls.with(at, call);
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
