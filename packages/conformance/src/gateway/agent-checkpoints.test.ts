@@ -44,7 +44,10 @@ describe("a run whose server is killed", () => {
         const run_id = body.run_id as string;
         const reading = await openReading("sse", server.url, streamPath({ run_id }));
         const heard = luck.whole(1, 80);
-        await reading.until((now) => now.heard.length >= heard);
+        // Or right after its end, where it has said less.
+        await Promise.race([reading.ended, reading.until((now) => now.heard.length >= heard)]).catch(
+          () => {},
+        );
         server.kill("SIGKILL");
         await server.exited;
         await start();
@@ -64,7 +67,18 @@ describe("a run whose server is killed", () => {
         const last = all.at(-1)?.checkpoint_id;
         const forked = await control(server.url, run_id, "fork", { checkpoint_id: last as string });
         expect([forked.status, forked.body.workspace]).toEqual([201, "restored"]);
-        const report = (of: string): string => readFileSync(join(workspaceOf(of), "report.md"), "utf8");
+        // A write that was cut off is not repeated, and then there is none.
+        const report = (of: string): string | null => {
+          const path = join(workspaceOf(of), "report.md");
+          return existsSync(path) ? readFileSync(path, "utf8") : null;
+        };
+        const isWritten = events.some(
+          (e) =>
+            is(e, "tool.end") &&
+            e.child_id === null &&
+            (e.payload.output as Facts | null)?.path !== undefined,
+        );
+        expect([heard, report(run_id) !== null]).toEqual([heard, isWritten]);
         expect(report(forked.body.run_id as string)).toBe(report(run_id));
         await control(server.url, forked.body.run_id as string, "abort");
       }

@@ -117,7 +117,10 @@ describe("the demo", () => {
       const run_id = await start();
       const reading = await openReading("sse", server.url, streamPath({ run_id }));
       const events = luck.whole(1, 80);
-      await reading.until(({ heard }) => heard.length >= events);
+      // Or right after its end, where it has said less.
+      await Promise.race([reading.ended, reading.until(({ heard }) => heard.length >= events)]).catch(
+        () => {},
+      );
       server.kill("SIGKILL");
       await server.exited;
       server = await startServer(serve, folder);
@@ -160,7 +163,7 @@ describe("a person", () => {
     const run_id = await start();
     const reading = await openReading("sse", server.url, streamPath({ run_id }));
     const events = luck.whole(5, 70);
-    await reading.until(({ heard }) => heard.length >= events);
+    await Promise.race([reading.ended, reading.until(({ heard }) => heard.length >= events)]).catch(() => {});
     const paused = await control(server.url, run_id, "pause");
     if (paused.status === 202) {
       await control(server.url, run_id, "resume");
