@@ -280,8 +280,7 @@ describe("runwire record", () => {
     const { run, run_id } = await ingesting(chunk("first"));
     const path = join(folder, "live.jsonl");
     const record = start(["record", run_id, "-o", path, "--full"], here());
-    while (!existsSync(path) || !readFileSync(path, "utf8").includes("first"))
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await expect.poll(() => existsSync(path) && readFileSync(path, "utf8")).toContain("first");
     await serveAgain();
     run.type(`${chunk("second")}{"reply":"done"}\n`);
     run.close();
@@ -303,8 +302,7 @@ describe("runwire record", () => {
     ] as const) {
       const path = join(folder, signal);
       const record = start(["record", run_id, "-o", path], here());
-      while (!existsSync(path) || !readFileSync(path, "utf8").includes("first"))
-        await new Promise((resolve) => setTimeout(resolve, 5));
+      await expect.poll(() => existsSync(path) && readFileSync(path, "utf8")).toContain("first");
       record.kill(signal);
       expect((await record.exited).code).toBe(code);
       const lines = readFileSync(path, "utf8").split("\n");

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Draft, type Event, type Facts, is } from "@runwire/protocol";
-import { createKey, type Gateway, startGateway } from "@runwire/server";
+import { createKey, startGateway } from "@runwire/server";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import {
   allEvents,
   append,
@@ -20,19 +20,13 @@ import {
   say,
   text,
 } from "./calls.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-fork-"));
-let gateway: Gateway;
+const server = underTest(startGateway);
 let url: string;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
+beforeAll(() => {
+  url = server.url;
 });
 
 const fork = (run_id: string, body: Facts = {}, dialect = "runwire"): Promise<Reply> =>
