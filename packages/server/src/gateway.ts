@@ -39,6 +39,7 @@ import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
 import { sessionRoutes } from "./routes/sessions.js";
 import { streamRoutes } from "./routes/streams.js";
+import { traceRoutes } from "./routes/trace.js";
 import {
   checkpointLimitsOf,
   checkSettings,
@@ -136,6 +137,7 @@ export async function startGateway(
     ...streamRoutes(rooms, webSockets(rooms)),
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
+    ...traceRoutes(rooms),
     ...checkpointRoutes(rooms),
     ...forkRoutes(rooms),
     ...sessionRoutes(rooms),

@@ -1,6 +1,6 @@
 // Runs: create, look up, list, page, fold, erase.
 
-import { limits, type Message, otlpTrace, RunwireError, runStates, tracer } from "@runwire/protocol";
+import { limits, type Message, RunwireError, runStates } from "@runwire/protocol";
 import { z } from "zod";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
@@ -24,7 +24,6 @@ import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
-import { version } from "../version.js";
 import { checkAsking } from "./asking.js";
 import { begin } from "./begin.js";
 import { turnsBefore } from "./sessions.js";
@@ -154,19 +153,6 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
       scope: "read",
       answers: { 200: { does: "steps", content: json(members({ steps: z.array(facts) })) } },
       handle: (call) => steps(rooms, call),
-    }),
-    route({
-      method: "GET",
-      path: "/v1/agent/runs/:id/trace",
-      does: "the run and those below it as a trace of OpenTelemetry, in OTLP's JSON",
-      scope: "read",
-      answers: {
-        200: {
-          does: "for `POST /v1/traces` of a collector",
-          content: json(members({ resourceSpans: z.array(facts) })),
-        },
-      },
-      handle: (call) => trace(rooms, call),
     }),
     route({
       method: "GET",
@@ -305,18 +291,6 @@ async function steps(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   const head = await readableHead(rooms, key);
   const transcript = await rooms.transcripts.at(key, "default", head.views.default.pos);
   return { status: 200, body: { steps: transcript.steps } };
-}
-
-async function trace(rooms: Rooms, { run: key }: Call): Promise<Reply> {
-  await readableHead(rooms, key);
-  const { hear, spans } = tracer(key.run_id);
-  for (let after = 0; ; ) {
-    const events = await rooms.store.read(key, "default", after, 256 * 1024);
-    const last = events.at(-1);
-    if (last === undefined) return { status: 200, body: otlpTrace(spans(), version) };
-    for (const e of events) hear(e);
-    after = last.pos;
-  }
 }
 
 async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
