@@ -128,8 +128,12 @@ export function knownIn(text: string): readonly string[] {
     .map(({ name }) => name);
 }
 
+export const drawbacksPrefix = "the drawbacks of ";
+
 export function factOn(subject: string): string {
-  return knownBy(subject)?.fact ?? unknownFact;
+  if (!subject.startsWith(drawbacksPrefix)) return knownBy(subject)?.fact ?? unknownFact;
+  // What is good comes first, and what is not comes after it.
+  return knownBy(subject.slice(drawbacksPrefix.length))?.fact.split("; ")[1] ?? unknownFact;
 }
 
 export function saysNothing(fact: string): boolean {
