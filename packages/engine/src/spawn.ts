@@ -2,11 +2,12 @@
 
 import { is, isFinal } from "@runwire/protocol";
 import type { Loop } from "./loop.js";
+import { liveChildrenOf } from "./strategies/got.js";
 import { plainStrategy } from "./strategies/strategy.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { checkedTool } from "./tools/input.js";
 import { isNamedBy } from "./tools/toolbox.js";
-import { advance, type CallWork, firstWork } from "./work.js";
+import { advance, type CallWork, firstWork, type Work } from "./work.js";
 
 interface Errand {
   readonly prompt: string;
@@ -59,7 +60,10 @@ export async function reportOf(
   const { host, run, take, log } = loop;
   // A child goes about its part by itself: a search inside of a search would have no bounds.
   const agent = typeof log.work.asked.agent === "string" ? { agent: plainStrategy } : {};
+  signal.throwIfAborted();
   const child_id = known ?? (await host.writer.spawn(run, { ...asked, ...agent })).child_id;
+  // Whoever redirects the run next has to know of it.
+  await log.until((work) => isKnown(work, child_id));
   const child = { tenant: run.tenant, run_id: child_id };
   take(child);
   let work = firstWork;
@@ -74,4 +78,8 @@ export async function reportOf(
     }
   }
   throw new ToolFailure("aborted", "the child was not waited for");
+}
+
+function isKnown({ calls, strategy }: Work, of: string): boolean {
+  return calls.some(({ child_id }) => child_id === of) || liveChildrenOf(strategy).includes(of);
 }

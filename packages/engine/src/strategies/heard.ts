@@ -59,7 +59,7 @@ export function textIn(value: unknown, ...members: readonly string[]): string {
   return texts.find((text) => text.trim() !== "")?.trim() ?? "";
 }
 
-const listItem = /^\s*(?:[-*•]|\(?\d{1,3}[.):])\s+(.+)$/gm;
+const listItem = /^[ \t]*(?:[-*•]|\(?\d{1,3}[.):])[ \t]+(.+)$/gm;
 
 /** Lines of a list, numbered or with marks. */
 export function listIn(text: string): readonly string[] {
@@ -93,8 +93,12 @@ function numberIn(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
+/** Of the end of a line, where its number is. */
+const numberCharsMax = 40;
+
 /** `a thought: 0.7`, `7/10`, `70 %`. */
 function lastNumberIn(text: string): number | null {
-  const found = /(\d+(?:\.\d+)?)\s*(?:\/\s*\d+|%)?\s*[.)\]]?\s*$/.exec(text)?.[1];
+  const end = text.slice(-numberCharsMax);
+  const found = /(\d+(?:\.\d+)?)\s*(?:\/\s*\d+|%)?\s*[.)\]]?\s*$/.exec(end)?.[1];
   return found === undefined ? null : Number(found);
 }
