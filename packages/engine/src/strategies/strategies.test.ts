@@ -109,8 +109,8 @@ describe("whatever its model answers", () => {
         expect(model.asked).toEqual(completed(events).map((one) => (one as Facts).purpose));
         let candidates: readonly string[] = [];
         let path: readonly string[] = [];
-        const texts: string[] = [];
-        const depths = new Map<string, number>();
+        /** The way to each thought, and itself. */
+        const ways: (readonly string[])[] = [];
         for (const { type, payload } of own(events)) {
           const facts = payload as Facts;
           if (type === "tot.expand") {
@@ -118,8 +118,7 @@ describe("whatever its model answers", () => {
             expect(candidates.length).toBeGreaterThan(0);
             expect(candidates.length).toBeLessThanOrEqual(limits.thoughtsMax);
             expect(facts.depth).toBe(path.length + 1);
-            texts.push(...candidates);
-            for (const text of candidates) depths.set(text, path.length + 1);
+            ways.push(...candidates.map((text) => [...path, text]));
           } else if (type === "tot.evaluate") {
             const scores = facts.scores as readonly number[];
             const chosen = facts.chosen as number;
@@ -128,7 +127,8 @@ describe("whatever its model answers", () => {
           } else if (type === "tot.backtrack") {
             expect(facts.to_depth).toBeLessThan(path.length);
             expect(facts.reason).toMatch(/less than 0\.5/);
-            path = [...path.slice(0, (facts.to_depth as number) - 1), texts[facts.to as number] as string];
+            path = ways[facts.to as number] as readonly string[];
+            expect([path.length, path.at(-1)]).toEqual([facts.to_depth, facts.thought]);
           }
           expect(path.length).toBeLessThanOrEqual(limits.thoughtDepthMax);
         }
