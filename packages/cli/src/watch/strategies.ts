@@ -1,7 +1,7 @@
 // Trees and graphs of thoughts as lines: what was thought of and what it is worth, which parts a task has, and what has
 // become of each.
 
-import type { AnyEvent, Facts } from "@runwire/protocol";
+import { type AnyEvent, type Facts, isObject } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { cutLine } from "./lines.js";
@@ -26,7 +26,7 @@ export function strategyLines(
     case "tot.evaluate": {
       const scores = Array.isArray(payload.scores) ? payload.scores : [];
       const chosen = typeof payload.chosen === "number" ? payload.chosen : 0;
-      const told = scores.map((score, i) => `${i + 1}: ${oneLine(String(score))}`).join(" · ");
+      const told = scores.map((score, i) => `${i + 1}: ${words(score)}`).join(" · ");
       return [
         wrapped(
           label,
@@ -43,9 +43,9 @@ export function strategyLines(
         wrapped(
           label,
           2,
-          { text: `↩ back to depth ${oneLine(String(payload.to_depth))}`, style: "yellow" },
+          { text: `↩ back to depth ${words(payload.to_depth)}`, style: "yellow" },
           { text: to },
-          { text: `  (${oneLine(String(payload.reason))})`, style: "dim" },
+          { text: `  (${words(payload.reason)})`, style: "dim" },
         ),
       ];
     }
@@ -53,13 +53,20 @@ export function strategyLines(
       const ids = Array.isArray(payload.node_ids) ? payload.node_ids : [];
       const parts = partsIn(payload);
       return [
-        cutLine(label, { text: "Graph", style: "bold" }, { text: `  ${ids.length} parts`, style: "dim" }),
+        cutLine(
+          label,
+          { text: "Graph", style: "bold" },
+          {
+            text: `  ${ids.length} ${ids.length === 1 ? "part" : "parts"}`,
+            style: "dim",
+          },
+        ),
         ...(parts.length > 0 ? parts : ids.map((id) => ({ id }))).map((part) => partLine(label, "☐", part)),
       ];
     }
     case "got.expand": {
-      const from = oneLine(String(payload.node_id));
-      const count = oneLine(String(payload.nodes_added));
+      const from = words(payload.node_id);
+      const count = words(payload.nodes_added);
       return [
         cutLine(label, { text: `+ ${count} more from ${from}`, style: "cyan" }),
         ...partsIn(payload).map((part) => partLine(label, "☐", part)),
@@ -70,14 +77,14 @@ export function strategyLines(
     case "got.node_complete":
       return [
         cutLine(label, { text: "✓ ", style: "green" }, nameOf(payload), {
-          text: `  → ${oneLine(String(payload.result_summary))}`,
+          text: `  → ${words(payload.result_summary)}`,
           style: "dim",
         }),
       ];
     case "got.node_failed":
       return [
         cutLine(label, { text: "✗ ", style: "red" }, nameOf(payload), {
-          text: `  → ${oneLine(String(payload.error))}`,
+          text: `  → ${words(payload.error)}`,
           style: "red",
         }),
       ];
@@ -92,23 +99,23 @@ export function candidatesIn({ candidates }: Facts): readonly string[] {
 }
 
 function partsIn({ nodes }: Facts): readonly Facts[] {
-  return Array.isArray(nodes) ? (nodes as readonly Facts[]) : [];
+  return Array.isArray(nodes) ? nodes.filter(isObject) : [];
 }
 
 function partLine(label: string, mark: string, { id, task, deps }: Facts): Line {
   const what = typeof task === "string" ? `  ${oneLine(task)}` : "";
-  const after = Array.isArray(deps) && deps.length > 0 ? `  after ${oneLine(deps.join(", "))}` : "";
-  return wrapped(
-    label,
-    4,
-    { text: `  ${mark} ${oneLine(String(id))}` },
-    { text: what },
-    { text: after, style: "dim" },
-  );
+  const needed = Array.isArray(deps) ? deps.map(words).join(", ") : "";
+  const after = needed === "" ? "" : `  after ${needed}`;
+  return wrapped(label, 4, { text: `  ${mark} ${words(id)}` }, { text: what }, { text: after, style: "dim" });
 }
 
 function nameOf({ id }: Facts): Span {
-  return { text: oneLine(String(id)), style: "bold" };
+  return { text: words(id), style: "bold" };
+}
+
+/** Producers may say anything: what is neither a text nor a number says nothing here. */
+function words(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? oneLine(String(value)) : "";
 }
 
 function wrapped(label: string, hang: number, ...spans: readonly Span[]): Line {
