@@ -44,7 +44,7 @@ const topics: readonly { readonly about: RegExp; readonly subjects: readonly Sub
       {
         name: "SQLite",
         isNamed: /\bsqlite\b/i,
-        fact: "one file, no server, one writer at a time; hard to beat on a single machine.",
+        fact: "one file, no server, hard to beat on a single machine; one writer at a time.",
         marks: [2, 1, 3],
       },
       {
