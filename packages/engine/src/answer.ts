@@ -17,8 +17,10 @@ import { isOver, type Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
   const { log } = loop;
-  // At a tool's end, what people have said since is handed on with the results.
-  const steers = work.answer === null && work.messages.at(-1)?.role === "tool" ? work.steers : [];
+  // At a tool's end, what people have said since is handed on with the results; after a strategy, with what it came to.
+  const last = work.messages.at(-1)?.role;
+  const isBetween = last === "tool" || (last === "user" && work.strategy !== null);
+  const steers = work.answer === null && isBetween ? work.steers : [];
   if (steers.length > 0) return handOn(log, steers);
   if (work.steps >= limits.stepsMax) throw new Error(`no answer after ${limits.stepsMax} steps`);
   const said = await ask(loop, {

@@ -52,6 +52,10 @@ const completed = (events: readonly Event[]): readonly unknown[] =>
     purpose === undefined ? [] : [{ purpose, expands, unusable }],
   );
 
+/** Parts that run side by side end in any order. */
+const inOrder = (list: readonly unknown[]): readonly string[] =>
+  list.map((one) => JSON.stringify(one)).sort();
+
 const forms: readonly ((items: readonly unknown[], name: string) => string)[] = [
   (items, name) => JSON.stringify({ [name]: items }),
   (items) => `Well.\n\`\`\`json\n${JSON.stringify(items)}\n\`\`\``,
@@ -237,11 +241,6 @@ describe("killed after any of its writes, a run comes to the same", () => {
       ).toEqual(steps.map((_, i) => i));
     }
   });
-
-  /** Parts that run side by side end in any order. */
-  function inOrder(list: readonly unknown[]): readonly string[] {
-    return list.map((one) => JSON.stringify(one)).sort();
-  }
 });
 
 describe("people are heard in the middle of it", () => {
@@ -256,7 +255,7 @@ describe("people are heard in the middle of it", () => {
     onAppend = async (id, types) => {
       if (isDone || !types.includes(type)) return;
       isDone = true;
-      await act(id);
+      isDone = (await act(id)) !== "again";
     };
     const run_id = await startRun(server.url, asked);
     return readRun(server.url, run_id);
@@ -264,23 +263,38 @@ describe("people are heard in the middle of it", () => {
   const control = (run_id: string, action: string, body: Facts = {}) =>
     post(server.url, `/v1/agent/runs/${run_id}/${action}`, body);
 
-  test("a pause holds the search, and it goes on where it was", async () => {
-    model = treeModel();
-    const events = await run({ agent: "tot" });
-    const again = await at("tot.evaluate", { agent: "tot" }, async (run_id) => {
+  test.each([
+    ["tot", treeModel, "tot.evaluate"],
+    ["got", graphModel, "got.node_start"],
+  ] as const)("a pause holds the search, and it goes on where it was: %s", async (agent, makeModel, type) => {
+    model = makeModel();
+    const events = await run({ agent });
+    const again = await at(type, { agent }, async (run_id) => {
       await control(run_id, "pause");
       // What was under way is still written; whoever resumes comes after it.
-      void readRun(server.url, run_id, ({ type }) => type === "tot.evaluate").then(() =>
-        control(run_id, "resume"),
-      );
+      void readRun(server.url, run_id, (e) => e.type === type).then(() => control(run_id, "resume"));
     });
-    const states = again.map((e) => (e.type === "run.lifecycle" ? (e.payload as Facts).state : null));
+    const states = again.map((e) =>
+      e.type === "run.lifecycle" && e.child_id === null ? stateOf([e]) : null,
+    );
     const paused = states.indexOf("paused");
-    const meanwhile = again.slice(paused, states.indexOf("running", paused)).map(({ type }) => type);
-    expect(meanwhile).toContain("tot.evaluate");
+    const meanwhile = again.slice(paused, states.indexOf("running", paused)).map((e) => e.type);
+    expect(meanwhile).toContain(type);
     expect(meanwhile).not.toContain("model.requested");
-    expect(told(again)).toEqual(told(events));
+    expect(inOrder(told(again))).toEqual(inOrder(told(events)));
     expect(settled(again)).toBe(settled(events));
+  });
+
+  test("what is said to steer it in the end is in the answer", async () => {
+    model = treeModel();
+    let level = 0;
+    const events = await at("tot.evaluate", { agent: "tot" }, (run_id) => {
+      level += 1;
+      return level < 4 ? Promise.resolve("again") : control(run_id, "steer", { text: "Be brief" });
+    });
+    expect(level).toBe(4);
+    expect(settled(events)).toMatch(/^Done: Be brief/);
+    expect(payloadsOf(events, "steer.leftover")).toEqual([]);
   });
 
   test("what is said to steer it is in the next thoughts", async () => {
