@@ -4,7 +4,7 @@
 import { isObject } from "@runwire/protocol";
 import { beginningOf } from "../beginning.js";
 import { limits } from "../limits.js";
-import { itemsIn, jsonIn, listIn, textIn } from "./heard.js";
+import { itemsIn, listIn, textIn, valuesIn } from "./heard.js";
 
 /** A part of the task, and the parts whose results it needs. */
 export interface Part {
@@ -27,11 +27,14 @@ interface Given {
 
 /** `known` are the parts that there are already, on which new ones may depend; at most so many are added. */
 export function graphIn(text: string, known: readonly Part[], partsMax: number): Drawn {
-  const items = itemsIn(jsonIn(text), "nodes", "parts", "tasks");
-  const told = items.map(givenIn).filter(({ task }) => task !== "");
-  const listed = told.length > 0 || isObject(jsonIn(text)) ? [] : listIn(text);
-  const given = told.length > 0 ? told : listed.map((task): Given => ({ name: "", task, deps: [] }));
-  return sound(given, known, partsMax);
+  const values = valuesIn(text);
+  const told = values
+    .map((value) => itemsIn(value, "nodes", "parts", "tasks").map(givenIn))
+    .map((given) => given.filter(({ task }) => task !== ""))
+    .find((given) => given.length > 0);
+  // Who answers with an object, and names none in it, means none.
+  const listed = values.some(isObject) ? [] : listIn(text);
+  return sound(told ?? listed.map((task): Given => ({ name: "", task, deps: [] })), known, partsMax);
 }
 
 function givenIn(item: unknown): Given {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { limits } from "../limits.js";
-import { candidatesIn, jsonIn, scoresIn } from "./heard.js";
+import { candidatesIn, scoresIn, valuesIn } from "./heard.js";
 
 const thoughts = ["Begin with the end", 'Ask "why" [twice]'];
 const json = JSON.stringify({ candidates: thoughts });
@@ -11,6 +11,7 @@ describe("thoughts are read", () => {
     ["alone", json],
     ["in a fence", `Sure!\n\`\`\`json\n${json}\n\`\`\`\nGood luck.`],
     ["with prose around", `Here they are [as asked for]: ${json} – I hope {that} helps.`],
+    ["after a note that is JSON itself", `As in [1] and {}: ${json}`],
     ["as a bare list", JSON.stringify(thoughts)],
     ["under another name", JSON.stringify({ note: "x", ideas: thoughts })],
     ["as objects", JSON.stringify({ candidates: thoughts.map((thought) => ({ thought, why: "…" })) })],
@@ -42,6 +43,7 @@ describe("scores are read", () => {
     ["counted to a hundred", '{"scores": ["80%", "25"]}', [0.8, 0.25]],
     ["as objects", '[{"score": 0.8, "why": "x"}, {"score": 0.25}]', [0.8, 0.25]],
     ["as a list", "1. the first: 8/10\n2. the other: 2.5/10", [0.8, 0.25]],
+    ["after a note with a number", "As in [1]: [0.8, 0.25]", [0.8, 0.25]],
     ["too few", "[0.8]", [0.8, 0]],
     ["too many", "[0.8, 0.1, 0.9]", [0.8, 0.1]],
     ["out of all bounds", "[-3, 1e300]", [0, 1]],
@@ -76,7 +78,7 @@ test("whatever a model writes, reading it ends, and gives what is asked for", ()
   );
   fc.assert(
     fc.property(text, fc.integer({ min: 1, max: 5 }), (said, count) => {
-      jsonIn(said);
+      valuesIn(said);
       for (const one of candidatesIn(said)) expect(one).toMatch(/^\S.*$/u);
       const scores = scoresIn(said, count);
       expect([0, count]).toContain(scores.length);
@@ -85,7 +87,7 @@ test("whatever a model writes, reading it ends, and gives what is asked for", ()
   );
   // Not even a text that is made for it takes long.
   const beganMs = performance.now();
-  jsonIn("[".repeat(limits.strategyCharsMax));
+  valuesIn("[".repeat(limits.strategyCharsMax));
   candidatesIn("1. ".repeat(20_000));
   candidatesIn("\n".repeat(limits.strategyCharsMax));
   scoresIn(`- 1${" ".repeat(limits.strategyCharsMax)}x`, 1);

@@ -8,20 +8,24 @@ import { limits } from "../limits.js";
 /** Where a JSON value may begin is tried at so many places. */
 const beginningsMax = 50;
 
-/** The first JSON object or array of a text; undefined where there is none. */
-export function jsonIn(text: string): unknown {
+/** The JSON objects and arrays of a text, in their order: prose has brackets too. */
+export function valuesIn(text: string): readonly unknown[] {
+  const values: unknown[] = [];
   let tried = 0;
+  let after = 0;
   for (const { index } of text.matchAll(/[[{]/g)) {
-    if (tried++ >= beginningsMax) return undefined;
+    if (index < after) continue;
+    if (tried++ >= beginningsMax) break;
     const end = endOf(text, index);
     if (end === null) continue;
     try {
-      return JSON.parse(text.slice(index, end));
+      values.push(JSON.parse(text.slice(index, end)));
+      after = end;
     } catch {
-      // Prose with a bracket in it: the value may begin further on.
+      // A bracket of the prose: a value may begin further on.
     }
   }
-  return undefined;
+  return values;
 }
 
 /** Where a value that begins here ends, by its brackets; null where it does not. */
@@ -68,18 +72,25 @@ export function listIn(text: string): readonly string[] {
 
 /** Different thoughts, each on one line, as many as are kept. */
 export function candidatesIn(text: string): readonly string[] {
-  const items = itemsIn(jsonIn(text), "candidates", "thoughts");
-  const told = items.map((item) => textIn(item, "thought", "text", "candidate", "content", "title"));
-  const found = told.some((one) => one !== "") ? told : listIn(text);
+  const told = valuesIn(text).map((value) =>
+    itemsIn(value, "candidates", "thoughts").map((item) =>
+      textIn(item, "thought", "text", "candidate", "content", "title"),
+    ),
+  );
+  const found = told.find((items) => items.some((one) => one !== "")) ?? listIn(text);
   const lines = found.map((one) => beginningOf(one.replace(/\s+/g, " ").trim(), limits.thoughtCharsMax));
   return [...new Set(lines.filter((line) => line !== ""))].slice(0, limits.thoughtsMax);
 }
 
 /** One for each thought, from 0 to 1; none where there is no number at all. What has none is worth nothing. */
 export function scoresIn(text: string, count: number): readonly number[] {
-  const items = itemsIn(jsonIn(text), "scores");
-  const told = items.map((item) => numberIn(isObject(item) ? (item.score ?? item.value) : item));
-  const found = told.some((one) => one !== null) ? told : listIn(text).map(lastNumberIn);
+  const told = valuesIn(text)
+    .map((value) =>
+      itemsIn(value, "scores").map((item) => numberIn(isObject(item) ? (item.score ?? item.value) : item)),
+    )
+    .filter((numbers) => numbers.some((one) => one !== null));
+  // A note in brackets may have a number too, but hardly as many.
+  const found = told.find(({ length }) => length === count) ?? told[0] ?? listIn(text).map(lastNumberIn);
   if (!found.some((one) => one !== null)) return [];
   const scores = Array.from({ length: count }, (_, i) => Math.max(0, found[i] ?? 0));
   const most = Math.max(...scores);
