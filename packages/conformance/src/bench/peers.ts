@@ -152,7 +152,7 @@ async function startNginx(
   for (const one of temporary) mkdirSync(join(folder, one));
   writeFileSync(
     file,
-    `daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr crit; ${modules}
+    `daemon off; worker_processes 1; ${process.getuid?.() === 0 ? "user root;" : ""} pid ${folder}/pid; error_log stderr crit; ${modules}
      worker_rlimit_nofile 20000;
      events { worker_connections 15000; }
      http {

@@ -100,6 +100,7 @@ export function replay(events: number): Scenario {
     const started = performance.now();
     const reader = await openReader(server.url, path, undefined, false);
     await reader.ended;
+    if (reader.bytes < 1e5) throw new Error(`only ${reader.bytes} bytes came from ${server.name}`);
     return reader.bytes / 1e6 / ((performance.now() - started) / 1000);
   };
   return {
