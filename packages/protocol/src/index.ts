@@ -47,6 +47,7 @@ export * from "./parse.js";
 export { reduce } from "./reduce.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
+export type { Attempt, Task, Tasks } from "./tasks.js";
 export { type OtlpSpan, type OtlpTrace, otlpTrace, type Tracer, tracer } from "./trace.js";
 export * from "./transcript.js";
 export * from "./validate.js";
