@@ -91,6 +91,7 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
       const parts: LoopParts = {
         host,
         run,
+        record,
         modelOf,
         tools,
         given: await givenTo(host, run, signal),

@@ -2,10 +2,11 @@
 // nothing is remembered between two rounds but the log. So a crash, a pause and a restart need no code of their own.
 
 import { type Draft, RunwireError } from "@runwire/protocol";
-import type { AgentHost, RunKey } from "@runwire/server";
+import type { AgentHost, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
 import { runCalls } from "./calls.js";
+import { takenUp } from "./course.js";
 import { finish } from "./finish.js";
 import type { Given } from "./given.js";
 import { openLog, type RunLog } from "./log.js";
@@ -20,6 +21,7 @@ import { type Ask, isOver, type Work } from "./work.js";
 export interface LoopParts {
   readonly host: AgentHost;
   readonly run: RunKey;
+  readonly record: RunRecord;
   /** The model by the name that was asked for; throws where it cannot be had. */
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
@@ -75,6 +77,7 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
   };
   try {
     await parts.settle(log.work.checkpoint_id);
+    if (!isOver(log.work)) await log.write(...takenUp(log.work.course, parts.record));
     while (!isOver(log.work)) {
       signal.throwIfAborted();
       talk = aborter();

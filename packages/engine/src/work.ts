@@ -2,6 +2,7 @@
 // else: whoever takes a run over, after a crash or a pause, folds the log and knows what to do next.
 
 import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
+import { advanceCourse, type Course, firstCourse } from "./course.js";
 import type { Call, ChatMessage } from "./model.js";
 import { planSteps } from "./plan-steps.js";
 
@@ -42,6 +43,7 @@ export interface Work {
   readonly settled: boolean;
   readonly title: string | null;
   readonly suggested: boolean;
+  readonly course: Course;
 }
 
 export interface Answer {
@@ -86,6 +88,7 @@ export const firstWork: Work = {
   settled: false,
   title: null,
   suggested: false,
+  course: firstCourse,
 };
 
 export function isOver({ state }: Work): boolean {
@@ -180,7 +183,7 @@ export function advance(work: Work, event: Event): Work {
     case "suggestions":
       return { ...moved, suggested: true };
     default:
-      return moved;
+      return { ...moved, course: advanceCourse(work.course, event) };
   }
 }
 
