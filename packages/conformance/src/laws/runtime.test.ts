@@ -191,6 +191,42 @@ describe("a runtime stream", () => {
     );
   });
 
+  it("starts each item once and completes it once, before its run ends [RW-RUNTIME-14]", () => {
+    fc.assert(
+      fc.property(arbitraryRun({ childLevels: 1 }), ({ run_id, drafts }) => {
+        const said = encode(eventsOf(run_id, drafts)).map(parsed);
+        const items = said.filter(
+          ({ type, payload }) => /^item\./.test(type) && "itemId" in (payload as object),
+        );
+        const named = (name: string): readonly string[] =>
+          items
+            .filter(({ type, derivedFrom }) => type === `item.${name}` && derivedFrom !== undefined)
+            .map(({ childId, payload }) => JSON.stringify([childId, (payload as { itemId: string }).itemId]));
+        const [started, completed] = [named("started"), named("completed")];
+        expect(new Set(started).size).toBe(started.length);
+        expect(new Set(completed).size).toBe(completed.length);
+        expect(completed.filter((item) => !started.includes(item))).toEqual([]);
+        // What the model says is over with its run, at the latest; a call that nobody ended is not.
+        const ends = drafts.filter(
+          ({ type, payload }) =>
+            type === "run.lifecycle" &&
+            /done|aborted|error/.test(String((payload as { state: string }).state)),
+        );
+        const open = started.filter((item) => !completed.includes(item));
+        if (ends.length === 1 + drafts.filter(({ type }) => type === "child.spawn").length)
+          expect(open.filter((item) => !item.includes("call_"))).toEqual([]);
+        const texts = drafts.some(
+          ({ type, payload, child_id }) =>
+            child_id == null && type === "text.delta" && payload.call_id == null && payload.text !== "",
+        );
+        const isMessage = ({ childId, payload }: RuntimeMessage): boolean =>
+          childId === undefined && (payload as { itemType?: unknown }).itemType === "agent_message";
+        if (texts) expect(items.some(isMessage)).toBe(true);
+      }),
+      { numRuns: runs(60) },
+    );
+  });
+
   it("remembers nothing of what has ended [RW-RUNTIME-1]", () => {
     fc.assert(
       fc.property(arbitraryRun(), ({ run_id, drafts }) => {

@@ -1,8 +1,9 @@
 // Messages that follow surely from an event and that readers of the standard wait for. Each names the event it is
 // derived from, and a decoder passes over it: the event's own message says everything.
 
-import { type Event, type Facts, is, type Scope } from "../../events.js";
+import { type Event, type Facts, flowOf, is, type Scope } from "../../events.js";
 import { isFinal } from "../../state.js";
+import { itemsAround } from "./items.js";
 import { statusWords } from "./rows.js";
 import { contextOf, type RuntimeState } from "./state.js";
 import { type TaskCourse, taskEnds, taskMoves } from "./tasks.js";
@@ -29,9 +30,14 @@ export function deriveOpening(first: Event): Around {
 
 /** What is said around an event's own message. `state` is that before the event, `course` what it does to tasks. */
 export function derive(state: RuntimeState, e: Event, course: TaskCourse): Around {
+  const items = itemsAround(contextOf(state, e.child_id ?? e.run_id), e);
+  // Almost every delta.
+  if (flowOf(e.type) !== "control") return items;
   const { before, after } = deriveRun(state, e, taskEnds(course, e));
-  const moves = taskMoves(course, e);
-  return moves.length === 0 ? { before, after } : { before, after: [...after, ...moves] };
+  return {
+    before: [...items.before, ...before],
+    after: [...after, ...items.after, ...taskMoves(course, e)],
+  };
 }
 
 function deriveRun(state: RuntimeState, e: Event, ends: readonly Derived[]): Around {

@@ -6,6 +6,7 @@ import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { isFinal, type RunState } from "../../state.js";
 import type { Tasks } from "../../tasks.js";
+import { kindOf, type Speaking, silent, spokenAfter } from "./speaking.js";
 import { soleTask, type TaskCourse, taskCourse } from "./tasks.js";
 
 export interface RuntimeState {
@@ -29,9 +30,10 @@ export interface RunContext {
   readonly turnIs: "open" | "started" | "ended";
   /** The step that is being made. */
   readonly step: number;
-  /** Calls that were told and have not ended, and the last of those that have. */
-  readonly calls: readonly string[];
+  /** Calls that were told and have not ended, with the kinds of their items, and the last of those that have. */
+  readonly calls: { readonly [call_id: string]: string };
   readonly ended: readonly string[];
+  readonly speaking: Speaking;
   /** Approvals that wait, by their ids, with the calls that they are for. */
   readonly asked: { readonly [approval_id: string]: string | null };
   /** Questions that wait. */
@@ -59,8 +61,9 @@ const firstContext: RunContext = {
   turn: null,
   turnIs: "open",
   step: 0,
-  calls: [],
+  calls: {},
   ended: [],
+  speaking: silent,
   asked: {},
   questions: [],
   plan: null,
@@ -78,8 +81,9 @@ export function contextOf({ runs }: RuntimeState, run_id: string): RunContext {
 
 /** Whether the call that an event is about has been told already. */
 export function isAgain({ calls, ended }: RunContext, e: Event): boolean {
-  if (is(e, "tool.call") || is(e, "tool.start")) return calls.includes(e.payload.call_id);
-  return is(e, "tool.end") && ended.includes(e.payload.call_id) && !calls.includes(e.payload.call_id);
+  const isKnown = (call_id: string): boolean => Object.hasOwn(calls, call_id);
+  if (is(e, "tool.call") || is(e, "tool.start")) return isKnown(e.payload.call_id);
+  return is(e, "tool.end") && ended.includes(e.payload.call_id) && !isKnown(e.payload.call_id);
 }
 
 /** Session, thread and turn, as soon as an event says them: messages of that event have them too. */
@@ -139,15 +143,22 @@ function withTasks(state: RuntimeState, before: Tasks, tasks: Tasks): RuntimeSta
 }
 
 function changeOf(context: RunContext, e: Event): Partial<RunContext> | undefined {
+  const change = changeOfRun(context, e);
+  const speaking = spokenAfter(context.speaking, e);
+  return speaking === context.speaking ? change : { ...change, speaking };
+}
+
+function changeOfRun(context: RunContext, e: Event): Partial<RunContext> | undefined {
   const { calls, ended, asked, questions, plan } = context;
   if (is(e, "tool.call") || is(e, "tool.start")) {
-    const { call_id } = e.payload;
-    return calls.includes(call_id) ? undefined : { calls: [...calls, call_id] };
+    const { call_id, tool } = e.payload;
+    return Object.hasOwn(calls, call_id) ? undefined : { calls: { ...calls, [call_id]: kindOf(tool) } };
   }
   if (is(e, "tool.end")) {
     const { call_id } = e.payload;
+    const { [call_id]: _, ...others } = calls;
     return {
-      calls: calls.filter((id) => id !== call_id),
+      calls: others,
       ended: [...ended.filter((id) => id !== call_id), call_id].slice(-endedMax),
     };
   }
