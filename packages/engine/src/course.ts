@@ -1,19 +1,40 @@
 // The course of a run as a task: what it is for, and the attempts at it. A server that takes a run up begins an attempt;
 // that the one before was lost it says first, since whoever lost it could not.
 
-import { type Draft, type Event, isId, type Scope } from "@runwire/protocol";
+import { type Draft, type Event, type Facts, isId, isObject, type Scope } from "@runwire/protocol";
 import type { RunRecord } from "@runwire/server";
 
 /** What the log says of it. */
 export interface Course {
   /** How many attempts have begun. */
   readonly attempts: number;
+  /** The model that was decided on, as it was asked for; undefined until then. */
+  readonly candidate: string | null | undefined;
+  /** Those that were given up on. */
+  readonly givenUp: readonly (string | null)[];
 }
 
-export const firstCourse: Course = { attempts: 0 };
+export const firstCourse: Course = { attempts: 0, candidate: undefined, givenUp: [] };
 
-export function advanceCourse(course: Course, { type }: Event): Course {
-  return type === "task.attempt.started" ? { ...course, attempts: course.attempts + 1 } : course;
+export function advanceCourse(course: Course, { type, payload }: Event): Course {
+  switch (type) {
+    case "task.attempt.started":
+      return { ...course, attempts: course.attempts + 1 };
+    case "routing.decided":
+    case "routing.single_candidate":
+      return { ...course, candidate: candidateIn(payload) };
+    case "routing.fallback.applied": {
+      const { from, to } = payload as Facts;
+      return { ...course, candidate: candidateIn(to), givenUp: [...course.givenUp, candidateIn(from)] };
+    }
+    default:
+      return course;
+  }
+}
+
+function candidateIn(told: unknown): string | null {
+  const candidate = isObject(told) ? told.candidate : null;
+  return typeof candidate === "string" ? candidate : null;
 }
 
 /** A run's task has the run's own id under another name, so that everybody knows the one by the other. */
@@ -26,6 +47,11 @@ export function taskScope({ run_id, parent_id, root_id }: RunRecord): Scope {
 function taskIdOf(run_id: string): string {
   const task_id = `task_${run_id.slice("run_".length)}`;
   return isId(task_id) ? task_id : run_id;
+}
+
+/** What the run is like, as far as it matters for who answers. */
+export function profileOf(record: RunRecord, profile: Facts): Draft {
+  return { type: "task.profile.resolved", payload: profile, scope: taskScope(record) };
 }
 
 /** What is written when a run is taken up, before anything is done. */

@@ -8,6 +8,7 @@ import { workspaces } from "./checkpoints/workspaces.js";
 import { givenTo } from "./given.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
+import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
@@ -21,6 +22,8 @@ const toldToolsMax = 50;
 export interface EngineOptions {
   /** The model of a run, by the name that was asked for. */
   readonly modelOf: (name: string | null) => Model;
+  /** Models that go on where a run's own is given up on, unless it names others. */
+  readonly fallbacks?: readonly string[];
   readonly tools: readonly Tool[];
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
@@ -28,7 +31,13 @@ export interface EngineOptions {
   readonly planningGate: Agent["planningGate"];
 }
 
-export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOptions): MakeAgent {
+export function engine({
+  modelOf,
+  fallbacks = [],
+  tools: own,
+  mcp = [],
+  planningGate,
+}: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
     const sources = mcp.map((server) =>
       mcpSource(server, host.clock, (name, error) => {
@@ -88,13 +97,14 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
       const { tools } = await everyTool();
+      const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,
         run,
         record,
-        modelOf,
+        routing: router(modelOf, given.model, given.fallbacks ?? fallbacks),
         tools,
-        given: await givenTo(host, run, signal),
+        given,
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
         settle: (named) => places.settle(record, named),
@@ -141,8 +151,8 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ model, tools: wanted = [] }) {
-        modelOf(model);
+      async check({ model, fallback_models = [], tools: wanted = [] }) {
+        for (const name of [model, ...fallback_models]) modelOf(name);
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
         // A server that is away may have what its name promises.

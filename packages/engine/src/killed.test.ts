@@ -90,6 +90,7 @@ test("an answer that its server was killed in goes on from what was said, in ano
     ["task.created", run_id],
     ["task.started", run_id],
     ["task.attempt.started", run_id],
+    ["task.profile.resolved", run_id],
     ["task.attempt.failed", run_id],
     ["task.retrying", run_id],
     ["task.attempt.started", `${run_id}:2`],

@@ -6,12 +6,13 @@ import type { AgentHost, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
 import { runCalls } from "./calls.js";
-import { takenUp } from "./course.js";
+import { profileOf, takenUp } from "./course.js";
 import { finish } from "./finish.js";
 import type { Given } from "./given.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { propose } from "./plan.js";
+import type { Router } from "./routing.js";
 import type { StepCosts } from "./step-costs.js";
 import { boundary } from "./steps.js";
 import type { Tool } from "./tool.js";
@@ -22,8 +23,7 @@ export interface LoopParts {
   readonly host: AgentHost;
   readonly run: RunKey;
   readonly record: RunRecord;
-  /** The model by the name that was asked for; throws where it cannot be had. */
-  readonly modelOf: (name: string | null) => Model;
+  readonly routing: Router;
   readonly tools: readonly Tool[];
   readonly given: Given;
   readonly workspace: string;
@@ -40,6 +40,7 @@ export interface LoopParts {
 
 export interface Loop extends LoopParts {
   readonly log: RunLog;
+  /** The one that answers now: after a fallback it is another. */
   readonly model: Model;
   /** The tools that this run may use. */
   readonly box: Toolbox;
@@ -65,19 +66,20 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     if (isOver(work) || work.state === "redirecting") toil.abort();
   });
   const box = toolbox({ tools: parts.tools, allowed: parts.given.tools });
-  const chosen = parts.modelOf(parts.given.model);
   const loop: Loop = {
     ...parts,
     log,
     box,
-    model: chosen,
+    get model() {
+      return parts.routing.model(log.work.course);
+    },
     stopping: signal,
     talking: () => talk.signal,
     working: () => toil.signal,
   };
   try {
     await parts.settle(log.work.checkpoint_id);
-    if (!isOver(log.work)) await log.write(...takenUp(log.work.course, parts.record));
+    if (!isOver(log.work)) await takeUp(loop);
     while (!isOver(log.work)) {
       signal.throwIfAborted();
       talk = aborter();
@@ -93,6 +95,20 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     signal.removeEventListener("abort", stop);
     stop();
   }
+}
+
+/** Before anything is done it is said that it begins, and with which model. */
+async function takeUp({ log, record, routing, given, box }: Loop): Promise<void> {
+  const { course } = log.work;
+  const { planning_gate } = record;
+  const profile = { tools: box.tools.length, approvals: given.approvals, planning_gate };
+  await log.write(
+    ...takenUp(course, record),
+    ...(course.candidate === undefined ? [profileOf(record, profile)] : []),
+    ...routing.opening(course),
+  );
+  // Throws where there is none.
+  routing.model(log.work.course);
 }
 
 async function round(loop: Loop, work: Work): Promise<void> {

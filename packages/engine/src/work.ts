@@ -5,6 +5,7 @@ import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunStat
 import { advanceCourse, type Course, firstCourse } from "./course.js";
 import type { Call, ChatMessage } from "./model.js";
 import { planSteps } from "./plan-steps.js";
+import type { Payee } from "./usage.js";
 
 export interface Work {
   readonly pos: number;
@@ -15,8 +16,9 @@ export interface Work {
   readonly messages: readonly ChatMessage[];
   /** The answer that is being made; null between two. */
   readonly answer: Answer | null;
-  /** Whether a model was asked whose usage is not in the log: what a crash cut off was used up all the same. */
-  readonly unpaid: boolean;
+  /** The model that was asked last, where its usage is not in the log: what a crash cut off was used up all the same. */
+  readonly unpaid: Payee | null;
+  readonly asker: Payee;
   /** Calls of the last whole answer, in the model's order. */
   readonly calls: readonly CallWork[];
   /** What people have said to the running run, not yet handed on. */
@@ -72,7 +74,8 @@ export const firstWork: Work = {
   asked: {},
   messages: [],
   answer: null,
-  unpaid: false,
+  unpaid: null,
+  asker: { name: "", provider: "" },
   calls: [],
   steers: [],
   redirection: null,
@@ -115,19 +118,21 @@ export function advance(work: Work, event: Event): Work {
         return { ...moved, plan: { ...work.plan, steps: planSteps(steps) } };
       return moved;
     }
-    case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true, stepOver: null };
+    case "model.requested": {
+      const asker = { name: String(e.payload.model), provider: String(e.payload.provider) };
+      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: asker, asker, stepOver: null };
+    }
     case "usage":
-      return { ...moved, unpaid: false };
+      return { ...moved, unpaid: null };
     case "reasoning.delta":
       // A try after a failed one has no request of its own in the log.
-      return e.payload.call_id == null ? { ...moved, unpaid: true } : moved;
+      return e.payload.call_id == null ? { ...moved, unpaid: work.asker } : moved;
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
       return {
         ...moved,
         answer: { text: work.answer.text + e.payload.text },
-        unpaid: true,
+        unpaid: work.asker,
         said: work.said + e.payload.text,
       };
     case "tool.call": {
@@ -136,9 +141,9 @@ export function advance(work: Work, event: Event): Work {
       return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input, ...step }] };
     }
     case "model.failed":
-      return { ...moved, unpaid: false };
+      return { ...moved, unpaid: null };
     case "model.completed":
-      return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload.carry);
+      return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload);
     case "tool.start":
       return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
@@ -228,7 +233,7 @@ function callsIn({ role, calls }: Facts): readonly Call[] {
 }
 
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
-function answered(work: Work, carry: unknown): Work {
+function answered(work: Work, { carry, model }: Facts): Work {
   const content = work.answer?.text ?? "";
   const calls = work.calls.map(({ call_id, tool, input, plan_step }) => ({
     ...{ call_id, tool, input },
@@ -237,7 +242,10 @@ function answered(work: Work, carry: unknown): Work {
   const isEmpty = content === "" && calls.length === 0;
   const messages: readonly ChatMessage[] = isEmpty
     ? work.messages
-    : [...work.messages, { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry }) }];
+    : [
+        ...work.messages,
+        { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry, by: String(model) }) },
+      ];
   // A plan is no answer.
   const finished = calls.length === 0 && work.state !== "planning";
   return { ...work, answer: null, messages, finished };

@@ -34,6 +34,11 @@ export const newRun = z.strictObject({
   messages: z.array(facts).nullish().describe("the conversation so far, the last one asking"),
   agent: id.nullish(),
   model: z.string().nullish(),
+  fallback_models: z
+    .array(z.string().trim().min(1))
+    .max(8)
+    .nullish()
+    .describe("models that go on, in this order, where `model` is given up on; the server's own by default"),
   session_id: id.nullish().describe("the session this run is a turn of; a new one by default"),
   planning_gate: z.enum(["off", "preview", "required"]).nullish(),
   tools: z.array(z.string()).nullish(),
@@ -190,7 +195,7 @@ async function createRun(
 
 /** What is asked for, with what was said before in its session. */
 export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
-  const { prompt, messages, tools, approvals } = body;
+  const { prompt, messages, tools, approvals, fallback_models } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
   if (!external && rooms.agent !== undefined) checkAsking(body);
@@ -210,6 +215,7 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
     asked: {
       ...(tools == null ? {} : { tools }),
       ...(approvals == null ? {} : { approvals }),
+      ...(fallback_models == null ? {} : { fallback_models }),
       ...(history === undefined ? {} : { history: history.told }),
     },
     ...(before?.title == null ? {} : { title: before.title }),
