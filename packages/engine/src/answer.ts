@@ -2,6 +2,7 @@
 // calls only together with the end of the answer, so that after a crash there are all of them or none.
 
 import type { Draft, Facts } from "@runwire/protocol";
+import { keepToBudget } from "./budget.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
@@ -59,6 +60,7 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   const { log, model, newId } = loop;
   const signal = loop.talking();
   const { name, provider } = model;
+  await keepToBudget(loop);
   await log.write(...(log.work.unpaid === null ? [] : [usedInPart(log.work.unpaid, undefined)]), {
     type: "model.requested",
     payload: { model: name, provider },

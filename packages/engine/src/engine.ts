@@ -4,6 +4,7 @@
 import { idSource, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
+import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
 import { givenTo } from "./given.js";
 import { drive, type LoopParts } from "./loop.js";
@@ -151,8 +152,14 @@ export function engine({
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ model, fallback_models = [], tools: wanted = [] }) {
-        for (const name of [model, ...fallback_models]) modelOf(name);
+      async check({ model, fallback_models, budget_usd, tools: wanted = [] }) {
+        for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
+        if (budget_usd !== undefined)
+          for (const name of [model, ...(fallback_models ?? fallbacks)]) {
+            const found = modelOf(name);
+            if (!hasPrice(found))
+              throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
+          }
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
         // A server that is away may have what its name promises.

@@ -17,6 +17,8 @@ export interface Given {
   /** The strictest of all. */
   readonly approvals: Approvals;
   readonly session_id: string | null;
+  /** What the whole tree may cost, as its root was given it. */
+  readonly budget_usd: number | null;
 }
 
 const byStrictness: readonly Approvals[] = ["always", "destructive"];
@@ -31,12 +33,14 @@ export async function givenTo(host: AgentHost, run: RunKey, signal: AbortSignal)
   }
   const model = asked.map((one) => one.model).find((name) => typeof name === "string");
   const fallbacks = asked.map((one) => one.fallback_models).find(isStrings);
+  const budget = asked.at(-1)?.budget_usd;
   return {
     fallbacks: fallbacks ?? null,
     model: typeof model === "string" ? model : null,
     tools: asked.flatMap(({ tools }) => (isStrings(tools) ? [tools] : [])),
     approvals: byStrictness.find((approvals) => asked.some((one) => one.approvals === approvals)) ?? "never",
     session_id,
+    budget_usd: typeof budget === "number" ? budget : null,
   };
 }
 

@@ -34,6 +34,7 @@ export interface Agent {
 export interface AgentAsked {
   readonly model: string | null;
   readonly fallback_models?: readonly string[];
+  readonly budget_usd?: number;
   readonly tools?: readonly string[];
 }
 
