@@ -1,7 +1,15 @@
 // The course of a run as a task: what it is for, and the attempts at it. A server that takes a run up begins an attempt;
 // that the one before was lost it says first, since whoever lost it could not.
 
-import { type Draft, type Event, type Facts, isId, isObject, type Scope } from "@runwire/protocol";
+import {
+  type Draft,
+  type Event,
+  evidenceRefs,
+  type Facts,
+  isId,
+  isObject,
+  type Scope,
+} from "@runwire/protocol";
 import type { RunRecord } from "@runwire/server";
 
 /** What the log says of it. */
@@ -89,4 +97,10 @@ function attemptScope(record: RunRecord, attempt: number): Scope {
   if (attempt === 1) return scope;
   const run_id = `${record.run_id}:${attempt}`;
   return { ...scope, run_id: isId(run_id) ? run_id : `attempt:${attempt}` };
+}
+
+/** Where it can be looked up what the run did, told before its end. */
+export function evidenceOf(run_id: string): Draft {
+  const { evidence_id, ...refs } = evidenceRefs(run_id);
+  return { type: "evidence.changed", payload: refs, scope: { evidence_id } };
 }

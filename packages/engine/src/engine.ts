@@ -6,6 +6,7 @@ import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/se
 import { aborter } from "./aborter.js";
 import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
+import { evidenceOf } from "./course.js";
 import { givenTo } from "./given.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
@@ -141,7 +142,7 @@ export function engine({
       const reason = error instanceof Error ? error.message : String(error);
       host.report("warn", "run given up", { run_id: run.run_id, error: reason });
       await host.writer
-        .append(run, [{ type: "run.lifecycle", payload: { state: "error", reason } }])
+        .append(run, [evidenceOf(run.run_id), { type: "run.lifecycle", payload: { state: "error", reason } }])
         // It has ended already, or the store is down: then the next start tries again.
         .catch(() => {});
     }

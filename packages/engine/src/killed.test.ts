@@ -145,6 +145,7 @@ test("killed between its message and its end, a run has each of what follows onc
     "suggestions",
     "usage",
     "usage",
+    "evidence.changed",
     "run.lifecycle",
   ]);
   expect(payloadsOf(events, "title")).toEqual([{ title: asideTitle }]);

@@ -37,6 +37,15 @@ export {
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";
+export {
+  type EvidencePack,
+  type EvidenceRefs,
+  type Evidencer,
+  evidenceRefs,
+  evidencer,
+  type LogDigest,
+  type Signal,
+} from "./evidence.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
 export * from "./ids.js";
@@ -46,6 +55,7 @@ export * from "./logs.js";
 export { type NodeText, nodeTexts } from "./nodes.js";
 export * from "./parse.js";
 export { reduce } from "./reduce.js";
+export { type Decision, type Review, type Reviewer, reviewer } from "./review.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
 export type { Attempt, Task, Tasks } from "./tasks.js";
