@@ -17,6 +17,8 @@ interface WatchFlags extends ServerFlags {
 
 interface RunFlags extends WatchFlags {
   readonly model?: string;
+  readonly fallbackModels?: string;
+  readonly budget?: string;
   readonly plan?: "off" | "preview" | "required";
   readonly approvals?: "never" | "destructive" | "always";
   readonly session?: string;
@@ -32,6 +34,8 @@ export function addRun(program: Command): void {
     .description("start a run and watch it")
     .argument("<prompt>", "what the agent is to do")
     .option("--model <name>", "the model, where the server offers several")
+    .option("--fallback-models <names>", "models that go on where that is given up on, with commas between")
+    .option("--budget <usd>", "what it and all below it may cost, in US dollars")
     .addOption(
       new Option("--plan <gate>", "whether the run shows a plan first").choices([
         "off",
@@ -98,9 +102,16 @@ function checkFlags({ dialect, json }: WatchFlags): void {
   if (dialect !== undefined && !json) throw new Error("--dialect is how --json is said; add --json");
 }
 
-function newRunOf(prompt: string, { model, plan, approvals, session, tools }: RunFlags): NewRun {
+function newRunOf(prompt: string, flags: RunFlags): NewRun {
+  const { model, fallbackModels, budget, plan, approvals, session, tools } = flags;
+  if (budget !== undefined && !(Number(budget) > 0))
+    throw new Error(`--budget: ${JSON.stringify(budget)} is not possible; it takes an amount such as 0.50`);
   return {
     prompt,
+    ...(fallbackModels === undefined
+      ? {}
+      : { fallback_models: fallbackModels.split(",").map((name) => name.trim()) }),
+    ...(budget === undefined ? {} : { budget_usd: Number(budget) }),
     ...(model === undefined ? {} : { model }),
     ...(plan === undefined ? {} : { planning_gate: plan }),
     ...(approvals === undefined ? {} : { approvals }),

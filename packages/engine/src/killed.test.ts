@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type RuntimeMessage, runtimeReader, strictSchemaVersion, validateRuntime } from "@runwire/protocol";
+import { type RuntimeMessage, runtimeReader, validateRuntime } from "@runwire/protocol";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { answering, asideTitle } from "./testing/asides.js";
 import { type FakeProvider, fakeProvider } from "./testing/fake-provider.js";
@@ -101,8 +101,7 @@ test("an answer that its server was killed in goes on from what was said, in ano
   const reader = runtimeReader();
   for (const message of messages) {
     reader.read(message);
-    const strict = { ...message, schemaVersion: strictSchemaVersion };
-    expect(validateRuntime(strict, { profile: "strict" })).toEqual([]);
+    expect(validateRuntime(message, { profile: "strict" })).toEqual([]);
   }
   expect(Object.values(reader.model.tasks)).toMatchObject([
     {
@@ -113,7 +112,7 @@ test("an answer that its server was killed in goes on from what was said, in ano
 });
 
 async function runtimeOf(run_id: string): Promise<readonly RuntimeMessage[]> {
-  const path = `/v1/agent/runs/${run_id}/stream?dialect=runtime`;
+  const path = `/v1/agent/runs/${run_id}/stream?dialect=runtime-strict`;
   const response = await fetch(server.url + path, { headers: { Accept: "application/x-ndjson" } });
   const lines = (await response.text()).trimEnd().split("\n");
   return lines.map((line) => JSON.parse(line) as RuntimeMessage);

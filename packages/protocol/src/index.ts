@@ -6,7 +6,7 @@ export type { LoomCall, LoomNode, LoomRun } from "./dialects/loom/book.js";
 export { loom, loomExport } from "./dialects/loom/loom.js";
 export { type LoomReader, loomReader } from "./dialects/loom/reader.js";
 export { loomNames, words as loomWords } from "./dialects/loom/words.js";
-export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
+export { runtime, runtimeJsonRpc, runtimeStrict } from "./dialects/runtime/index.js";
 export {
   emptyRuntimeModel,
   type RuntimeEntry,

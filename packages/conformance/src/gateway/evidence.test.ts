@@ -2,10 +2,18 @@
 
 import { createHash } from "node:crypto";
 import { demoModel, demoTools, engine, spawnTool } from "@runwire/engine";
-import type { Event, Facts, Signal } from "@runwire/protocol";
+import {
+  type Dialect,
+  type Event,
+  type Facts,
+  runtimeStrict,
+  type Signal,
+  validatorOf,
+} from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import { append, call, control, createRun, lifecycle, runPath, say } from "./calls.js";
+import { readAll, streamPath } from "./readers.js";
 import { ended, start } from "./scripted.js";
 import { freshChildId } from "./story.js";
 import { underTest } from "./under-test.js";
@@ -27,8 +35,16 @@ async function digestOf(pack: Facts): Promise<object> {
   return { view: "full", events: replay.toString().split("\n").length - 1, bytes: replay.length, sha256 };
 }
 
+/** What a strict reader has against the run's stream. */
+async function violationsOf(run_id: string): Promise<readonly unknown[]> {
+  const validator = validatorOf(runtimeStrict as Dialect);
+  const { heard } = await readAll("ndjson", server.url, streamPath({ run_id, dialect: "runtime-strict" }));
+  expect(heard.length).toBeGreaterThan(50);
+  return [...heard.flatMap(({ data }) => validator.check(data)), ...validator.end()];
+}
+
 describe("a run's evidence", () => {
-  it("is named before the end of a run of the agent, and each ref can be fetched [RW-COURSE-4]", async () => {
+  it("is named before the end of a run of the agent, and each ref can be fetched [RW-COURSE-4] [RW-RUNTIME-15]", async () => {
     const run_id = await start(server.url, "compare two databases");
     const events = await ended(server.url, run_id);
     const own = events.filter(({ child_id }) => child_id === null);
@@ -39,6 +55,7 @@ describe("a run's evidence", () => {
     for (const ref of Object.values(payload)) expect((await fetch(server.url + ref)).status).toBe(200);
     expect(pack).toMatchObject({ run_id, state: "done", cost: { usd: 0, known: true } });
     expect(pack.log).toEqual(await digestOf(pack));
+    expect(await violationsOf(run_id)).toEqual([]);
     const tasks = pack.tasks as readonly Facts[];
     expect(tasks.map(({ status }) => status)).toEqual(tasks.map(() => "completed"));
     expect(tasks.filter((task) => task.run_id === run_id)).toMatchObject([
