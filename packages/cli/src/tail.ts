@@ -16,6 +16,8 @@ interface WatchFlags extends ServerFlags {
 }
 
 interface RunFlags extends WatchFlags {
+  readonly agent?: string;
+  readonly adaptive?: boolean;
   readonly model?: string;
   readonly fallbackModels?: string;
   readonly budget?: string;
@@ -33,6 +35,11 @@ export function addRun(program: Command): void {
     .command("run")
     .description("start a run and watch it")
     .argument("<prompt>", "what the agent is to do")
+    .option(
+      "--agent <name>",
+      "how it goes about it: react, tot (tree of thoughts) or got (graph of thoughts)",
+    )
+    .option("--adaptive", "with --agent got: the graph may grow as its parts end")
     .option("--model <name>", "the model, where the server offers several")
     .option("--fallback-models <names>", "models that go on where that is given up on, with commas between")
     .option("--budget <usd>", "what it and all below it may cost, in US dollars")
@@ -103,11 +110,13 @@ function checkFlags({ dialect, json }: WatchFlags): void {
 }
 
 function newRunOf(prompt: string, flags: RunFlags): NewRun {
-  const { model, fallbackModels, budget, plan, approvals, session, tools } = flags;
+  const { agent, adaptive, model, fallbackModels, budget, plan, approvals, session, tools } = flags;
   if (budget !== undefined && !(Number(budget) > 0))
     throw new Error(`--budget: ${JSON.stringify(budget)} is not possible; it takes an amount such as 0.50`);
   return {
     prompt,
+    ...(agent === undefined ? {} : { agent }),
+    ...(adaptive === undefined ? {} : { got_adaptive: adaptive }),
     ...(fallbackModels === undefined
       ? {}
       : { fallback_models: fallbackModels.split(",").map((name) => name.trim()) }),

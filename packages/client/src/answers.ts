@@ -6,6 +6,7 @@ export interface NewRun {
   readonly prompt?: string;
   readonly messages?: readonly unknown[];
   readonly agent?: string;
+  readonly got_adaptive?: boolean;
   readonly model?: string;
   /** Models that go on where that is given up on. */
   readonly fallback_models?: readonly string[];

@@ -12,6 +12,7 @@ import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
+import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
 import { gathered, mcpSource } from "./tools/source.js";
@@ -30,7 +31,7 @@ export interface EngineOptions {
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
   /** Whether runs show a plan first, where nobody says otherwise. */
-  readonly planningGate: Agent["planningGate"];
+  readonly planningGate: ReturnType<Agent["planningGate"]>;
 }
 
 export function engine({
@@ -148,12 +149,17 @@ export function engine({
     }
 
     return {
-      planningGate,
+      // Who thinks first shows by that what it is up to.
+      planningGate: (agent) => (strategyFor({ agent }) === null ? planningGate : "off"),
       take,
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ model, fallback_models, budget_usd, tools: wanted = [] }) {
+      async check({ agent, model, fallback_models, budget_usd, tools: wanted = [] }) {
+        if (agent !== null && !isStrategy(agent)) {
+          const named = JSON.stringify(agent.slice(0, toldCharsMax));
+          throw new RunwireError("KAI-RUN-AGENT-0001", `${named}; there is ${strategies.join(", ")}`);
+        }
         for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
         if (budget_usd !== undefined)
           for (const name of [model, ...(fallback_models ?? fallbacks)]) {

@@ -5,6 +5,7 @@ import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunStat
 import { advanceCourse, type Course, firstCourse } from "./course.js";
 import type { Call, ChatMessage } from "./model.js";
 import { planSteps } from "./plan-steps.js";
+import { advanceStrategy, type Strategy, strategyFor } from "./strategies/strategy.js";
 import type { Payee } from "./usage.js";
 
 export interface Work {
@@ -46,10 +47,14 @@ export interface Work {
   readonly title: string | null;
   readonly suggested: boolean;
   readonly course: Course;
+  /** How far the strategy has got; null where there is none, or no longer. */
+  readonly strategy: Strategy | null;
 }
 
 export interface Answer {
   readonly text: string;
+  /** What a step of the strategy was asked for: that is no part of the conversation. */
+  readonly purpose?: string;
 }
 
 export interface CallWork extends Call {
@@ -92,6 +97,7 @@ export const firstWork: Work = {
   title: null,
   suggested: false,
   course: firstCourse,
+  strategy: null,
 };
 
 export function isOver({ state }: Work): boolean {
@@ -99,10 +105,11 @@ export function isOver({ state }: Work): boolean {
 }
 
 export function advance(work: Work, event: Event): Work {
-  const moved = { ...work, pos: event.pos };
   // Children are looked after by themselves.
-  if (event.child_id !== null) return moved;
+  if (event.child_id !== null) return { ...work, pos: event.pos };
   const e = event as AnyEvent;
+  const strategy = work.strategy === null ? null : advanceStrategy(work.strategy, e);
+  const moved = { ...work, pos: event.pos, strategy };
   switch (e.type) {
     case "run.lifecycle": {
       const { state } = e.payload;
@@ -110,7 +117,12 @@ export function advance(work: Work, event: Event): Work {
       return { ...(taken ? redirected(moved, work.redirection) : moved), state };
     }
     case "turn.submitted":
-      return { ...moved, asked: e.payload, messages: asMessages(e.payload.messages) };
+      return {
+        ...moved,
+        asked: e.payload,
+        messages: asMessages(e.payload.messages),
+        strategy: strategyFor(e.payload),
+      };
     case "control.requested": {
       const { action, instruction, steps } = e.payload;
       if (action === "redirect") return { ...moved, redirection: String(instruction) };
@@ -119,8 +131,13 @@ export function advance(work: Work, event: Event): Work {
       return moved;
     }
     case "model.requested": {
+      const { purpose } = e.payload;
       const asker = { name: String(e.payload.model), provider: String(e.payload.provider) };
-      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: asker, asker, stepOver: null };
+      const answer = {
+        text: work.answer?.text ?? "",
+        ...(typeof purpose === "string" ? { purpose } : {}),
+      };
+      return { ...moved, answer, unpaid: asker, asker, stepOver: null };
     }
     case "usage":
       return { ...moved, unpaid: null };
@@ -234,6 +251,7 @@ function callsIn({ role, calls }: Facts): readonly Call[] {
 
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
 function answered(work: Work, { carry, model }: Facts): Work {
+  if (work.answer?.purpose !== undefined) return { ...work, answer: null };
   const content = work.answer?.text ?? "";
   const calls = work.calls.map(({ call_id, tool, input, plan_step }) => ({
     ...{ call_id, tool, input },
@@ -267,8 +285,9 @@ function redirected(work: Work, instruction: string): Work {
     stepOver: null,
     messages,
     redirection: null,
-    // It was a plan for another task.
+    // They were for another task.
     plan: null,
+    strategy: null,
     finished: false,
     settled: false,
   };

@@ -29,7 +29,7 @@ export async function begin(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
   }
-  if (!run.external) await agent?.check({ ...run.asked, model: run.model });
+  if (!run.external) await agent?.check({ ...run.asked, agent: run.agent, model: run.model });
   const made = await ingest.create(tenant, run, idempotency);
   if (!run.external) agent?.take({ tenant, run_id: made.run_id });
   return begun(made);

@@ -32,7 +32,8 @@ import { runSummary } from "./summary.js";
 export const newRun = z.strictObject({
   prompt: z.string().nullish().describe("what is asked; or `messages`"),
   messages: z.array(facts).nullish().describe("the conversation so far, the last one asking"),
-  agent: id.nullish(),
+  agent: id.nullish().describe("how the built-in agent goes about it: `react`, `tot` or `got`"),
+  got_adaptive: z.boolean().nullish().describe("whether a graph of thoughts may grow as its parts end"),
   model: z.string().nullish(),
   fallback_models: z
     .array(z.string().trim().min(1))
@@ -201,7 +202,7 @@ async function createRun(
 
 /** What is asked for, with what was said before in its session. */
 export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
-  const { prompt, messages, tools, approvals, fallback_models, budget_usd } = body;
+  const { prompt, messages, tools, approvals, got_adaptive, fallback_models, budget_usd } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
   if (!external && rooms.agent !== undefined) checkAsking(body);
@@ -214,7 +215,8 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
     agent: body.agent ?? null,
     model: body.model ?? null,
     session_id: body.session_id ?? null,
-    planning_gate: body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate ?? "off")),
+    planning_gate:
+      body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate(body.agent ?? null) ?? "off")),
     metadata: body.metadata ?? {},
     external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
@@ -223,6 +225,7 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
       ...(approvals == null ? {} : { approvals }),
       ...(fallback_models == null ? {} : { fallback_models }),
       ...(budget_usd == null ? {} : { budget_usd }),
+      ...(got_adaptive == null ? {} : { got_adaptive }),
       ...(history === undefined ? {} : { history: history.told }),
     },
     ...(before?.title == null ? {} : { title: before.title }),
