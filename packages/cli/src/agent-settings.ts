@@ -10,9 +10,16 @@ export interface AgentSettings {
   /** Private hosts that the agent may fetch from. */
   readonly fetchHosts: readonly string[];
   readonly mcp: readonly McpServer[];
+  /** Models that go on where a run's own is given up on. */
+  readonly fallbackModels: readonly string[];
 }
 
-export const defaultAgentSettings: AgentSettings = { shell: "off", fetchHosts: [], mcp: [] };
+export const defaultAgentSettings: AgentSettings = {
+  shell: "off",
+  fetchHosts: [],
+  mcp: [],
+  fallbackModels: [],
+};
 
 /** Throws an Error that names the server and the member that is wrong, and never its value, which may be a secret. */
 export function readMcp(text: string): readonly McpServer[] {

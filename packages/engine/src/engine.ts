@@ -4,10 +4,13 @@
 import { idSource, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
+import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
+import { evidenceOf } from "./course.js";
 import { givenTo } from "./given.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
+import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
 import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
@@ -22,6 +25,8 @@ const toldToolsMax = 50;
 export interface EngineOptions {
   /** The model of a run, by the name that was asked for. */
   readonly modelOf: (name: string | null) => Model;
+  /** Models that go on where a run's own is given up on, unless it names others. */
+  readonly fallbacks?: readonly string[];
   readonly tools: readonly Tool[];
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
@@ -29,7 +34,13 @@ export interface EngineOptions {
   readonly planningGate: ReturnType<Agent["planningGate"]>;
 }
 
-export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOptions): MakeAgent {
+export function engine({
+  modelOf,
+  fallbacks = [],
+  tools: own,
+  mcp = [],
+  planningGate,
+}: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
     const sources = mcp.map((server) =>
       mcpSource(server, host.clock, (name, error) => {
@@ -89,12 +100,14 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
       const { tools } = await everyTool();
+      const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,
         run,
-        modelOf,
+        record,
+        routing: router(modelOf, given.model, given.fallbacks ?? fallbacks),
         tools,
-        given: await givenTo(host, run, signal),
+        given,
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
         settle: (named) => places.settle(record, named),
@@ -130,7 +143,7 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
       const reason = error instanceof Error ? error.message : String(error);
       host.report("warn", "run given up", { run_id: run.run_id, error: reason });
       await host.writer
-        .append(run, [{ type: "run.lifecycle", payload: { state: "error", reason } }])
+        .append(run, [evidenceOf(run.run_id), { type: "run.lifecycle", payload: { state: "error", reason } }])
         // It has ended already, or the store is down: then the next start tries again.
         .catch(() => {});
     }
@@ -142,12 +155,18 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ agent, model, tools: wanted = [] }) {
+      async check({ agent, model, fallback_models, budget_usd, tools: wanted = [] }) {
         if (agent !== null && !isStrategy(agent)) {
           const named = JSON.stringify(agent.slice(0, toldCharsMax));
           throw new RunwireError("KAI-RUN-AGENT-0001", `${named}; there is ${strategies.join(", ")}`);
         }
-        modelOf(model);
+        for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
+        if (budget_usd !== undefined)
+          for (const name of [model, ...(fallback_models ?? fallbacks)]) {
+            const found = modelOf(name);
+            if (!hasPrice(found))
+              throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
+          }
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
         // A server that is away may have what its name promises.
