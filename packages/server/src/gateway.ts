@@ -9,6 +9,7 @@ import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { type Embedded, embedded } from "./embedded.js";
 import { encodings } from "./encodings.js";
 import { makeFolder } from "./folder.js";
 import { accounts } from "./http/account.js";
@@ -55,7 +56,8 @@ import { webSockets } from "./transports/websocket.js";
 import { storeObserver, sweep } from "./trouble.js";
 import { version } from "./version.js";
 
-export interface Gateway {
+/** A running server; its process can write runs and follow them without a socket. */
+export interface Gateway extends Embedded {
   readonly url: string;
   /** Stops taking connections, lets streams leave and requests finish, and closes the store. */
   close(): Promise<void>;
@@ -199,6 +201,7 @@ export async function startGateway(
 
   return {
     url,
+    ...embedded(rooms),
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });
       rooms.connections.leave();
