@@ -9,6 +9,7 @@ import { addIngest } from "./ingest.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
 import { addReplay } from "./replay.js";
+import { addRpc } from "./rpc.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
 
@@ -29,6 +30,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addConvert(program);
   addValidate(program);
   addIngest(program);
+  addRpc(program);
   program.commandsGroup("Answer:");
   addInbox(program);
   addAnswers(program);

@@ -202,3 +202,8 @@ export interface Ticket extends Facts {
   readonly first_use_before: string;
   readonly expires_at: string;
 }
+
+export interface Whoami extends Facts {
+  readonly tenant: string;
+  readonly scopes: readonly string[];
+}

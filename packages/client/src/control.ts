@@ -26,6 +26,7 @@ import type {
   StepsAnswer,
   Ticket,
   TicketFor,
+  Whoami,
 } from "./answers.js";
 import { askJson, type Call, type Endpoint, type HeaderFields, queryOf, runPath } from "./http.js";
 
@@ -94,11 +95,16 @@ export function gateway(endpoint: Endpoint) {
 
     /** All or nothing, once. A producer that may have to retry uses `openProducer`. */
     append: (run_id: string, drafts: readonly Draft[]) => post<Appended>(runPath(run_id, "/events"), drafts),
+    /** The same in the words of a dialect. Under a claim, what is stored already is skipped. */
+    appendIn: (dialect: string, run_id: string, messages: readonly unknown[], claim?: ProducerClaim) =>
+      post<Appended>(runPath(run_id, `/events${queryOf({ dialect })}`), messages, claimed(claim)),
     heartbeat: (run_id: string) => order<Ordered & { readonly lease_ms: number }>(run_id, "heartbeat"),
     spawnChild: (run_id: string, child: NewChild) => post<SpawnedChild>(runPath(run_id, "/children"), child),
     producer: (run_id: string, producer_id: string) =>
       get<ProducerPosition>(runPath(run_id, `/producers/${encodeURIComponent(producer_id)}`)),
 
+    /** Who you are to the server. */
+    whoAmI: () => get<Whoami>("/v1/session"),
     /** For wires that cannot send headers; see `webSocketSource`. */
     streamTicket: (resource: TicketFor) => post<Ticket>("/v1/stream-tickets", resource),
   };
@@ -106,6 +112,19 @@ export function gateway(endpoint: Endpoint) {
 
 function keyed(idempotencyKey: string | undefined): HeaderFields {
   return idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
+}
+
+/** Who appends, in which life, and the number of its first event. */
+export interface ProducerClaim {
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+function claimed(claim: ProducerClaim | undefined): HeaderFields {
+  if (claim === undefined) return {};
+  const { id, epoch, seq } = claim;
+  return { "producer-id": id, "producer-epoch": String(epoch), "producer-seq": String(seq) };
 }
 
 export interface EventsQuery {
