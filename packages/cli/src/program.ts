@@ -6,6 +6,7 @@ import { addConvert, addValidate } from "./convert.js";
 import { addForks } from "./forks.js";
 import { addInbox } from "./inbox.js";
 import { addIngest } from "./ingest.js";
+import { addNats } from "./nats.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
 import { addReplay } from "./replay.js";
@@ -31,6 +32,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addValidate(program);
   addIngest(program);
   addRpc(program);
+  addNats(program);
   program.commandsGroup("Answer:");
   addInbox(program);
   addAnswers(program);

@@ -139,6 +139,11 @@ export interface EventsPage {
   readonly next: number | null;
 }
 
+export interface MessagesPage {
+  readonly events: readonly unknown[];
+  readonly next: number | null;
+}
+
 export interface SnapshotAnswer {
   readonly pos: number;
   readonly seq: number;

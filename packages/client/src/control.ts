@@ -9,6 +9,7 @@ import type {
   EventsPage,
   ForkedRun,
   Inbox,
+  MessagesPage,
   NewChild,
   NewFork,
   NewRewind,
@@ -69,6 +70,9 @@ export function gateway(endpoint: Endpoint) {
     /** A page of stored events; `after` is a number of the dialect asked for. */
     events: (run_id: string, page: EventsQuery = {}) =>
       get<EventsPage>(runPath(run_id, `/events${queryOf({ dialect: "runwire", ...page })}`)),
+    /** The same in any dialect: its messages, as they are. */
+    messages: (run_id: string, dialect: string, page: Omit<EventsQuery, "dialect"> = {}) =>
+      get<MessagesPage>(runPath(run_id, `/events${queryOf({ ...page, dialect })}`)),
     snapshot: (run_id: string, at?: number) =>
       get<SnapshotAnswer>(runPath(run_id, `/snapshot${queryOf({ dialect: "runwire", at })}`)),
     steps: (run_id: string) => get<StepsAnswer>(runPath(run_id, "/steps")),

@@ -8,6 +8,7 @@ export {
   type PlanAnswer,
   type ProducerClaim,
 } from "./control.js";
+export { type FollowRunsOptions, followRuns, type RunChange } from "./feed.js";
 export { type FollowOptions, follow } from "./follow.js";
 export type { Endpoint, HeaderFields } from "./http.js";
 export { type FollowMessagesOptions, followMessages } from "./messages.js";
