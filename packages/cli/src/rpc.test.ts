@@ -204,20 +204,22 @@ describe("runwire rpc", () => {
 
   it("begins with a snapshot, and tells of a gap and of a cursor that is none [RW-RPC-3] [RW-RUNTIME-8]", async () => {
     const run_id = await recorded(text("Hello."), done);
-    const first = async (params: Facts): Promise<readonly unknown[]> => {
-      const asked = lines(ask(1, "runs.subscribe", { run_id, ...params }));
-      const { out } = await pipe(asked, ["rpc", "--wait"], here());
-      const said = paramsOf(events(linesOf(out)));
-      expect(said.flatMap((message) => validateRuntime(message))).toEqual([]);
-      return said.slice(0, 3).map(({ type }) => type);
+    const asked = [{ snapshot: true }, { snapshot: true, after: 1 }, { after: 999 }];
+    const { out } = await pipe(
+      lines(...asked.map((params, id) => ask(id, "runs.subscribe", { run_id, ...params }))),
+      ["rpc", "--wait"],
+      here(),
+    );
+    const said = linesOf(out);
+    const first = (id: number): readonly unknown[] => {
+      const { subscription } = resultOf(said, id);
+      const own = paramsOf(events(said).filter((one) => one.subscription === subscription));
+      expect(own.flatMap((message) => validateRuntime(message))).toEqual([]);
+      return own.slice(0, 3).map(({ type }) => type);
     };
-    expect(await first({ snapshot: true })).toEqual(["snapshot.updated", "turn.completed", "run.status"]);
-    expect(await first({ snapshot: true, after: 1 })).toEqual([
-      "snapshot.updated",
-      "snapshot.repaired",
-      "turn.completed",
-    ]);
-    expect(await first({ after: 999 })).toEqual(["snapshot.updated", "run.status", "turn.submitted"]);
+    expect(first(0)).toEqual(["snapshot.updated", "turn.completed", "run.status"]);
+    expect(first(1)).toEqual(["snapshot.updated", "snapshot.repaired", "turn.completed"]);
+    expect(first(2)).toEqual(["snapshot.updated", "run.status", "turn.submitted"]);
   });
 
   it("follows a run through kills of the server and of itself: together that is the whole [RW-RPC-3]", async () => {
