@@ -406,6 +406,16 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await late.kill();
   });
 
+  it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {
+    await jsm.streams.add({ name: "GREEDY", subjects: ["greedy.>"] });
+    const { code, err } = await start(["nats", "--nats", nats.url, "--prefix", "greedy", "--url", url])
+      .exited;
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/subjects overlap.*let no other capture more than greedy\.events\.>/),
+    });
+  });
+
   it("brings its credentials, over TLS too, and never says them [RW-NATS-5]", async () => {
     const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
     const made = selfSigned(new Date(Date.now() - 60_000), new Date(Date.now() + 3_600_000));

@@ -117,6 +117,8 @@ describe("runwire rpc", () => {
       [ask(11, "ping"), ask(undefined, "nothing"), 12, ask("13", "runs.get", { run_id: "run_none" })],
       [ask(undefined, "ping")],
       ask(14, "runs.unsubscribe", { subscription: "sub_9" }),
+      ask(14, "runs.subscribe", { run_id: "run_1", dialect: "morse" }),
+      ask(14, "runs.subscribe", { run_id: "run_1", detail: "most" }),
       `${JSON.stringify(ask(15, "ping")).slice(0, -1)}   }\r`,
     );
     const { code, out, err } = await pipe(input, ["rpc"], here());
@@ -142,6 +144,8 @@ describe("runwire rpc", () => {
       wrong(9, -32602),
       wrong(10, -32602),
       [pong(11), wrong(null, -32600), wrong("13", -32000, { code: "KAI-RUN-MISSING-0001", retry: false })],
+      wrong(14, -32602),
+      wrong(14, -32602),
       wrong(14, -32602),
       pong(15),
     ]);

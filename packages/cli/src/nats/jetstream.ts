@@ -87,7 +87,7 @@ async function managerOf(options: KeepOptions, patiently: Patience): Promise<Jet
 /** The stream that keeps the events, and the one of the checkpoint beside it. */
 async function streamOf(
   jsm: JetStreamManager,
-  { subjects, stream }: KeepOptions,
+  { subjects, stream, prefix }: KeepOptions,
   patiently: Patience,
   ensure: () => Promise<void>,
 ): Promise<string | undefined> {
@@ -105,9 +105,11 @@ async function streamOf(
   };
   const found = await patiently("JetStream", work, isRefusal).catch((error: unknown) => {
     if (!isRefusal(error)) throw error;
-    throw new Error(`JetStream refuses a stream that is needed: ${(error as Error).message}`, {
-      cause: error,
-    });
+    // One that captures requests would answer them, too.
+    throw new Error(
+      `JetStream refuses a stream that is needed (${(error as Error).message}); let no other capture more than ${prefix}.events.>`,
+      { cause: error },
+    );
   });
   if (stream !== undefined && found !== stream)
     throw new Error(`--stream: ${stream} does not keep ${subjects.allEvents}; let it, or name another`);

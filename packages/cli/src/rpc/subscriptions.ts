@@ -1,7 +1,7 @@
 // Runs that are followed for the other side. Each is a loop of its own, which waits while nobody reads stdout.
 
 import { type Endpoint, followMessages, gateway } from "@runwire/client";
-import type { Facts } from "@runwire/protocol";
+import { dialects, type Facts } from "@runwire/protocol";
 import { codes, errorOf, RpcError, wrongParams } from "./message.js";
 
 export interface Subscriptions {
@@ -54,6 +54,8 @@ export function subscriptionsOn(
     async add(run_id, { dialect: named = "runtime", ...params }) {
       // The frame is this session's; what it holds are the messages of that stream.
       const dialect = named === "runtime-jsonrpc" ? "runtime" : named;
+      if (typeof dialect !== "string" || !dialects.has(dialect))
+        throw wrongParams(`\`dialect\` must be one of ${[...dialects.keys()].join(", ")}`);
       if (params.detail !== undefined && params.detail !== "full" && params.detail !== "default")
         throw wrongParams("`detail` must be full or default");
       if (open.size >= subscriptionsMax)

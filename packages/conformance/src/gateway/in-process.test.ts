@@ -126,7 +126,9 @@ describe("a reader in the server's own process", () => {
     const live = await createRun(gateway.url);
     const readers = async (): Promise<number> => {
       const { text: metrics } = await call(gateway.url, "GET", "/metrics");
-      return Number(/runwire_readers\{transport="in-process",dialect="runtime"\} (\d+)/.exec(metrics)?.[1]);
+      return Number(
+        /runwire_readers\{transport="in-process",dialect="runtime"\} (\d+)/.exec(metrics)?.[1] ?? 0,
+      );
     };
     const before = await readers();
     for await (const _ of gateway.follow({ run: live })) break;
