@@ -9,6 +9,7 @@ import { givenTo } from "./given.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { recentStepCosts } from "./step-costs.js";
+import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
 import { gathered, mcpSource } from "./tools/source.js";
@@ -25,7 +26,7 @@ export interface EngineOptions {
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
   /** Whether runs show a plan first, where nobody says otherwise. */
-  readonly planningGate: Agent["planningGate"];
+  readonly planningGate: ReturnType<Agent["planningGate"]>;
 }
 
 export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOptions): MakeAgent {
@@ -135,12 +136,17 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
     }
 
     return {
-      planningGate,
+      // Who thinks first shows by that what it is up to.
+      planningGate: (agent) => (strategyFor({ agent }) === null ? planningGate : "off"),
       take,
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ model, tools: wanted = [] }) {
+      async check({ agent, model, tools: wanted = [] }) {
+        if (agent !== null && !isStrategy(agent)) {
+          const named = JSON.stringify(agent.slice(0, toldCharsMax));
+          throw new RunwireError("KAI-RUN-AGENT-0001", `${named}; there is ${strategies.join(", ")}`);
+        }
         modelOf(model);
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
