@@ -7,9 +7,11 @@ import { addEvidence } from "./evidence.js";
 import { addForks } from "./forks.js";
 import { addInbox } from "./inbox.js";
 import { addIngest } from "./ingest.js";
+import { addNats } from "./nats.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
 import { addReplay } from "./replay.js";
+import { addRpc } from "./rpc.js";
 import { addRuns } from "./runs.js";
 import { addRun, addTail } from "./tail.js";
 
@@ -31,6 +33,8 @@ export async function makeProgram(name?: string): Promise<Command> {
   addConvert(program);
   addValidate(program);
   addIngest(program);
+  addRpc(program);
+  addNats(program);
   program.commandsGroup("Answer:");
   addInbox(program);
   addAnswers(program);

@@ -289,6 +289,8 @@ const configFile = "runwire.config.json";
 const othersVariables: ReadonlySet<string> = new Set([
   "RUNWIRE_URL",
   "RUNWIRE_TOKEN",
+  "RUNWIRE_NATS",
+  "RUNWIRE_NATS_CREDS",
   "RUNWIRE_OPENAI_BASE_URL",
   "RUNWIRE_OPENAI_API_KEY",
   "RUNWIRE_MODEL",

@@ -144,6 +144,11 @@ export interface EventsPage {
   readonly next: number | null;
 }
 
+export interface MessagesPage {
+  readonly events: readonly unknown[];
+  readonly next: number | null;
+}
+
 export interface SnapshotAnswer {
   readonly pos: number;
   readonly seq: number;
@@ -206,4 +211,9 @@ export interface Ticket extends Facts {
   readonly ticket: string;
   readonly first_use_before: string;
   readonly expires_at: string;
+}
+
+export interface Whoami extends Facts {
+  readonly tenant: string;
+  readonly scopes: readonly string[];
 }

@@ -9,6 +9,7 @@ import type {
   EventsPage,
   ForkedRun,
   Inbox,
+  MessagesPage,
   NewChild,
   NewFork,
   NewRewind,
@@ -26,6 +27,7 @@ import type {
   StepsAnswer,
   Ticket,
   TicketFor,
+  Whoami,
 } from "./answers.js";
 import { askJson, type Call, type Endpoint, type HeaderFields, queryOf, runPath } from "./http.js";
 
@@ -68,6 +70,9 @@ export function gateway(endpoint: Endpoint) {
     /** A page of stored events; `after` is a number of the dialect asked for. */
     events: (run_id: string, page: EventsQuery = {}) =>
       get<EventsPage>(runPath(run_id, `/events${queryOf({ dialect: "runwire", ...page })}`)),
+    /** The same in any dialect: its messages, as they are. */
+    messages: (run_id: string, dialect: string, page: Omit<EventsQuery, "dialect"> = {}) =>
+      get<MessagesPage>(runPath(run_id, `/events${queryOf({ ...page, dialect })}`)),
     snapshot: (run_id: string, at?: number) =>
       get<SnapshotAnswer>(runPath(run_id, `/snapshot${queryOf({ dialect: "runwire", at })}`)),
     steps: (run_id: string) => get<StepsAnswer>(runPath(run_id, "/steps")),
@@ -96,11 +101,16 @@ export function gateway(endpoint: Endpoint) {
 
     /** All or nothing, once. A producer that may have to retry uses `openProducer`. */
     append: (run_id: string, drafts: readonly Draft[]) => post<Appended>(runPath(run_id, "/events"), drafts),
+    /** The same in the words of a dialect. Under a claim, what is stored already is skipped. */
+    appendIn: (dialect: string, run_id: string, messages: readonly unknown[], claim?: ProducerClaim) =>
+      post<Appended>(runPath(run_id, `/events${queryOf({ dialect })}`), messages, claimed(claim)),
     heartbeat: (run_id: string) => order<Ordered & { readonly lease_ms: number }>(run_id, "heartbeat"),
     spawnChild: (run_id: string, child: NewChild) => post<SpawnedChild>(runPath(run_id, "/children"), child),
     producer: (run_id: string, producer_id: string) =>
       get<ProducerPosition>(runPath(run_id, `/producers/${encodeURIComponent(producer_id)}`)),
 
+    /** Who you are to the server. */
+    whoAmI: () => get<Whoami>("/v1/session"),
     /** For wires that cannot send headers; see `webSocketSource`. */
     streamTicket: (resource: TicketFor) => post<Ticket>("/v1/stream-tickets", resource),
   };
@@ -108,6 +118,19 @@ export function gateway(endpoint: Endpoint) {
 
 function keyed(idempotencyKey: string | undefined): HeaderFields {
   return idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
+}
+
+/** Who appends, in which life, and the number of its first event. */
+export interface ProducerClaim {
+  readonly id: string;
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+function claimed(claim: ProducerClaim | undefined): HeaderFields {
+  if (claim === undefined) return {};
+  const { id, epoch, seq } = claim;
+  return { "producer-id": id, "producer-epoch": String(epoch), "producer-seq": String(seq) };
 }
 
 export interface EventsQuery {

@@ -1,9 +1,17 @@
 export type * from "./answers.js";
 export { type Asked, followAsked } from "./asked.js";
 export { type Clock, systemClock, wait } from "./clock.js";
-export { type ApprovalAnswer, type Gateway, gateway, type PlanAnswer } from "./control.js";
+export {
+  type ApprovalAnswer,
+  type Gateway,
+  gateway,
+  type PlanAnswer,
+  type ProducerClaim,
+} from "./control.js";
+export { type FollowRunsOptions, followRuns, type RunChange } from "./feed.js";
 export { type FollowOptions, follow } from "./follow.js";
 export type { Endpoint, HeaderFields } from "./http.js";
+export { type FollowMessagesOptions, followMessages } from "./messages.js";
 export { openProducer, type Producer, type ProducerOptions } from "./producer.js";
 export type { Followed } from "./reader.js";
 export type { Status } from "./reconnect.js";

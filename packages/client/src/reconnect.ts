@@ -22,6 +22,9 @@ export interface Reader<Item> {
   ): AsyncGenerator<readonly Item[], Ending | undefined>;
 }
 
+/** What of a source is opened again and again. */
+type Connectable = Pick<Source, "open" | "silenceMsMax">;
+
 /** What the wire does, for a person who watches; what the log says comes through `follow`. */
 export type Status =
   | { readonly state: "connecting"; readonly attempts: number }
@@ -46,7 +49,7 @@ export interface Reconnecting {
 
 /** Returns when all is read. Throws what no retry can mend, and the signal's reason when it aborts. */
 export async function* reconnecting<Item>(
-  source: Source,
+  source: Connectable,
   reader: Reader<Item>,
   options: Reconnecting,
 ): AsyncGenerator<readonly Item[], void> {
@@ -88,7 +91,7 @@ async function* watchProgress<Item>(
 
 /** One connection, from opening to its end. */
 async function* connect<Item>(
-  source: Source,
+  source: Connectable,
   reader: Reader<Item>,
   { signal, clock, onStatus }: Reconnecting,
 ): AsyncGenerator<readonly Item[], Ending> {

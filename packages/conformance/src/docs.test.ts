@@ -104,10 +104,12 @@ if (withCommands.length > 0) {
 
     it.for(withCommands)("$name work in their order", async ({ name }, context) => {
       const blocks = inLanguage("sh").filter((fence) => fence.name === name);
-      if (!startsServers(blocks)) return runScript(blocks, server.url);
       const script = blocks.map(({ text }) => text).join("\n");
-      const missing = ["openssl", "sqlite3"].filter((tool) => script.includes(`${tool} `) && !isThere(tool));
+      const missing = ["openssl", "sqlite3", "nats-server"].filter(
+        (tool) => script.includes(`${tool} `) && !isThere(tool),
+      );
       if (missing.length > 0) return context.skip(`${missing.join(" and ")} is not on this machine`);
+      if (!startsServers(blocks)) return runScript(blocks, server.url);
       const own = join(folder, "own", name);
       mkdirSync(own, { recursive: true });
       return runScript(blocks, `http://127.0.0.1:${await freePort()}`, own);
@@ -204,7 +206,7 @@ async function compiles(blocks: readonly (Fence & { readonly name: string })[]):
 }
 
 async function runScript(blocks: readonly Fence[], url: string, cwd = root): Promise<void> {
-  const script = shellScript(blocks, url);
+  const script = shellScript(blocks, url, String(await freePort()));
   const set = { PROGRAM: join(root, "packages/cli/bin/runwire.js"), SERVER_PORT: new URL(url).port };
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("RUNWIRE_"));
   const env = { ...Object.fromEntries(inherited), ...set };

@@ -5,6 +5,8 @@ import type { Fence } from "./markdown.js";
 
 /** What a reader does once, in another terminal or before; the test has done it already. */
 const setUp = /^(?:npm (?:ci|start|test|install|run)|git clone|cd )\b/;
+/** NATS has a port of its own in a script: nothing else may be there. */
+const natsPort = /\b4222\b/g;
 const documentedAddress = /(127\.0\.0\.1|localhost):4700/g;
 
 /** What a document starts and stops, as functions of the same script. */
@@ -28,7 +30,7 @@ export function startsServers(blocks: readonly Fence[]): boolean {
  * Strict: a command that fails, a variable that was never set, and an HTTP error all fail the script. Every
  * curl is bounded; one that follows a run ends by itself because the run ends.
  */
-export function shellScript(blocks: readonly Fence[], url: string): string {
+export function shellScript(blocks: readonly Fence[], url: string, nats: string): string {
   const { port } = new URL(url);
   const lines = blocks
     .flatMap(({ text }) => text.split("\n"))
@@ -36,7 +38,10 @@ export function shellScript(blocks: readonly Fence[], url: string): string {
     .map((line) =>
       line
         .replace(documentedAddress, `$1:${port}`)
+        .replace(natsPort, nats)
         .replace(/^npx runwire serve\b/, "serve")
+        // Of what goes on in the background, `$!` is to be the process itself.
+        .replace(/\bnpx runwire\b(?=.* &(?: |$))/, 'node "$PROGRAM"')
         .replace(/\bnpx runwire\b/, "runwire")
         .replace(/^systemctl stop runwire$/, "leave")
         .replace(/^systemctl start runwire$/, `serve "\${STARTED[@]}"`),

@@ -10,6 +10,7 @@ import { folderBlobs } from "./blobs/folder.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
+import { type Embedded, embedded } from "./embedded.js";
 import { encodings } from "./encodings.js";
 import { makeFolder } from "./folder.js";
 import { accounts } from "./http/account.js";
@@ -58,7 +59,8 @@ import { webSockets } from "./transports/websocket.js";
 import { storeObserver, sweep } from "./trouble.js";
 import { version } from "./version.js";
 
-export interface Gateway {
+/** A running server; its process can write runs and follow them without a socket. */
+export interface Gateway extends Embedded {
   readonly url: string;
   /** Serves a connection that did not come through the door. */
   take(connection: Duplex): void;
@@ -206,6 +208,7 @@ export async function startGateway(
 
   return {
     url,
+    ...embedded(rooms),
     take: (connection) => void server.emit("connection", connection),
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });

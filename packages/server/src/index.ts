@@ -8,6 +8,7 @@ export { keyRing } from "./auth/keys.js";
 export { type CountedBlobs, countedBlobs } from "./blobs/counted.js";
 export { type FolderOptions, folderBlobs } from "./blobs/folder.js";
 export { type Clock, systemClock } from "./clock.js";
+export type { Embedded, NewRunBody, Whose } from "./embedded.js";
 export { type Gateway, startGateway } from "./gateway.js";
 export { type Ingest, type IngestOptions, ingest } from "./ingest.js";
 export type { Commit } from "./log/commit.js";
@@ -22,3 +23,4 @@ export { type DatabaseFacts, inspectDatabase, isLocked } from "./stores/sqlite/i
 export { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 export { type Writer, writerHere } from "./stores/sqlite/writer.js";
 export { type Transcripts, transcripts } from "./transcripts.js";
+export type { FollowOptions } from "./transports/in-process.js";

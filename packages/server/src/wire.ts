@@ -11,7 +11,7 @@ export interface Wire {
   frame(messages: readonly Message[]): Buffer;
 }
 
-export type Framing = "sse" | "sse-mux" | "ndjson" | "websocket";
+export type Framing = "sse" | "sse-mux" | "ndjson" | "websocket" | "in-process";
 
 /** `chunked` puts HTTP/1.1 chunk framing around the bytes, so that one socket write sends them. */
 export function wire(dialect: Dialect, framing: Framing, chunked: boolean): Wire {
@@ -29,7 +29,24 @@ const lines: { readonly [F in Framing]: ((message: Message) => string) | undefin
   "sse-mux": ({ id: _, ...message }) => sseFrame(message),
   ndjson: ({ data }) => `${data}\n`,
   websocket: undefined,
+  // None of the three holds a tab or a line break where the next one begins.
+  "in-process": ({ id = "", event = "", data }) => `${id}\t${event}\t${data}\n`,
 };
+
+/** The messages of an in-process write. They share its bytes with other readers, and are each reader's own. */
+export function messagesIn(bytes: Buffer): readonly Message[] {
+  return bytes
+    .toString()
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => {
+      const afterId = line.indexOf("\t");
+      const afterEvent = line.indexOf("\t", afterId + 1);
+      const [id, event] = [line.slice(0, afterId), line.slice(afterId + 1, afterEvent)];
+      const data = line.slice(afterEvent + 1);
+      return { ...(id === "" ? {} : { id }), ...(event === "" ? {} : { event }), data };
+    });
+}
 
 // Lines are written into one scratch buffer and copied out once: joining the strings first costs half as much
 // again. HTTP/1.1 chunk framing is `<size in hex>\r\n<bytes>\r\n`; the room for its head is kept in front.

@@ -41,7 +41,9 @@ function sequence(...parts: readonly Buffer[]): Buffer {
 
 function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
-  const length = body.length < 128 ? [body.length] : [0x82, body.length >> 8, body.length & 0xff];
+  const { length: bytes } = body;
+  // The shortest there is: some readers refuse another.
+  const length = bytes < 128 ? [bytes] : bytes < 256 ? [0x81, bytes] : [0x82, bytes >> 8, bytes & 0xff];
   return Buffer.concat([Buffer.from([tag, ...length]), body]);
 }
 

@@ -112,6 +112,8 @@ describe("an open server", () => {
     const names = (body.dialects as readonly { name: string }[]).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(["koder", "runwire"]);
     expect(names).toEqual([...dialects.keys()]);
+    const transports = (body.transports as readonly { name: string }[]).map(({ name }) => name);
+    expect(transports).toEqual(["sse", "ndjson", "websocket", "stdio", "nats"]);
   });
 });
 

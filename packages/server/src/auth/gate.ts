@@ -24,9 +24,12 @@ export interface GateParts {
   readonly clock: Clock;
 }
 
-/** Everyone, on a server that asks for no credentials. */
+/** Whose everything is on a server that asks for no credentials. */
+export const openTenant = "default";
+
+/** Everyone, on such a server. */
 const openCaller: Caller = {
-  tenant: "default",
+  tenant: openTenant,
   scopes: new Set(scopes),
   credential: "open",
   endsMs: Number.POSITIVE_INFINITY,

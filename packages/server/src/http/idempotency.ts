@@ -16,7 +16,10 @@ export function idempotencyOf(
   { headers }: IncomingMessage,
   ...what: readonly unknown[]
 ): Idempotency | undefined {
-  const key = headers["idempotency-key"];
+  return idempotencyFor(headers["idempotency-key"], ...what);
+}
+
+export function idempotencyFor(key: unknown, ...what: readonly unknown[]): Idempotency | undefined {
   if (key === undefined) return undefined;
   if (typeof key !== "string" || !keyPattern.test(key))
     throw badParam("the header `Idempotency-Key`", "takes 1 to 255 visible characters");

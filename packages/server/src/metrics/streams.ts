@@ -3,7 +3,7 @@
 import type { Close } from "@runwire/protocol";
 import { Counter, Gauge, type Registry } from "prom-client";
 
-export const transports = ["sse", "ndjson", "websocket"] as const;
+export const transports = ["sse", "ndjson", "websocket", "in-process"] as const;
 export type Transport = (typeof transports)[number];
 
 /** How a stream ended; `credentials` where those it was opened with did. */

@@ -1,5 +1,6 @@
 // A root run begins: it is stored, answered for, and handed to the agent where it is the agent's to write.
 
+import type { RunState } from "@runwire/protocol";
 import { wrongBody } from "../http/check.js";
 import { replayedHeader } from "../http/idempotency.js";
 import type { CreatedRun, NewRun } from "../ingest.js";
@@ -11,7 +12,7 @@ interface Begun {
   readonly body: {
     readonly run_id: string;
     readonly session_id: string;
-    readonly state: string;
+    readonly state: RunState;
     readonly forked_from?: ForkedFrom;
     readonly stream_url: string;
   };

@@ -85,8 +85,13 @@ export function operationRoutes(
       scope: "read",
       answers: {
         200: {
-          does: "dialects",
-          content: json(members({ dialects: z.array(members({ name: z.string() })) })),
+          does: "dialects, each over all of the transports",
+          content: json(
+            members({
+              dialects: z.array(members({ name: z.string() })),
+              transports: z.array(members({ name: z.string() })),
+            }),
+          ),
         },
       },
       handle: async () => ({
@@ -100,6 +105,12 @@ export function operationRoutes(
             reads: true,
             writes: true,
           })),
+          // Some come by a command that is a client of this server.
+          transports: [
+            ...["sse", "ndjson", "websocket"].map((name) => ({ name, at: "/v1/agent/runs/:id/stream" })),
+            { name: "stdio", by: "runwire rpc" },
+            { name: "nats", by: "runwire nats" },
+          ],
         },
       }),
     }),

@@ -24,8 +24,13 @@ const sqliteIoErr = 10;
 
 export function writerThread(path: string, durability: Durability): Writer {
   const workerData = { path, durability };
-  const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData });
-  const checkpoints = new Worker(new URL("./checkpoint-thread.js", import.meta.url), { workerData });
+  // How the program itself was given, `node --input-type=module < program`, is not for a thread that is a file.
+  const execArgv = process.execArgv.filter((flag) => !flag.startsWith("--input-type"));
+  const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData, execArgv });
+  const checkpoints = new Worker(new URL("./checkpoint-thread.js", import.meta.url), {
+    workerData,
+    execArgv,
+  });
   const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
   // After a failed fsync nobody knows what is on disk: nothing is written until a restart has read it back.
   let broken: RunwireError | undefined;

@@ -1,0 +1,444 @@
+// Runs on NATS subjects, with a real nats-server: whole and in order, whatever is killed meanwhile.
+
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
+import { type Gateway, gateway } from "@runwire/client";
+import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runIn, tokenOf } from "./nats/subjects.js";
+import { selfSigned } from "./testing/certificate.js";
+import { type Running, start } from "./testing/command.js";
+import { hasNats, type NatsServer, natsServer, tellIfMissing } from "./testing/nats-server.js";
+
+tellIfMissing();
+const folder = mkdtempSync(join(tmpdir(), "runwire-nats-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const text = (words: string): Draft => ({ type: "text.delta", payload: { text: words } });
+const step = (step_index: number): Draft =>
+  ({ type: "step.boundary", payload: { step_index, step_kind: "tool-roundtrip" } }) as Draft;
+const done: Draft = { type: "run.lifecycle", payload: { state: "done" } } as Draft;
+
+/** UTF-8 has no halves of pairs. */
+const wellFormed = (id: string): string => Buffer.from(id).toString();
+
+describe("a subject", () => {
+  it("has one token a run, whatever its id, and names it again [RW-NATS-1]", () => {
+    const id = fc.string({ minLength: 1, maxLength: 40 });
+    fc.assert(
+      fc.property(id, id, (a, b) => {
+        expect(tokenOf(a)).toMatch(/^[A-Za-z0-9_:%-]+$/);
+        expect(tokenOf(a) === tokenOf(b)).toBe(wellFormed(a) === wellFormed(b));
+        expect(runIn(`my.own.events.t.${tokenOf(a)}.runtime`, "my.own")).toBe(wellFormed(a));
+      }),
+    );
+    expect(isId("run_01K0000000000000000000000A") && tokenOf("run_01K0000000000000000000000A")).toBe(
+      "run_01K0000000000000000000000A",
+    );
+  });
+});
+
+describe.skipIf(!hasNats)("runwire nats", () => {
+  let served: Running;
+  let url: string;
+  let api: Gateway;
+  let nats: NatsServer;
+  let nc: NatsConnection;
+  let jsm: JetStreamManager;
+
+  async function serve(...flags: readonly string[]): Promise<string> {
+    served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
+    const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
+    return at;
+  }
+
+  beforeAll(async () => {
+    url = await serve();
+    api = gateway({ base: url });
+    nats = await natsServer(join(folder, "nats"), "-js");
+    nc = await connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+    jsm = await jetstreamManager(nc);
+  });
+
+  afterAll(async () => {
+    await nc?.close();
+    await nats?.kill();
+    served?.kill("SIGTERM");
+    await served?.exited;
+  });
+
+  async function bridged(...flags: readonly string[]): Promise<Running> {
+    const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url });
+    await bridge.until(/publishing runs/);
+    return bridge;
+  }
+
+  async function left(bridge: Running, signal: NodeJS.Signals = "SIGTERM"): Promise<string> {
+    bridge.kill(signal);
+    const { code, err } = await bridge.exited;
+    if (signal === "SIGTERM") expect([code, err]).toEqual([0, expect.any(String)]);
+    return err;
+  }
+
+  async function created(): Promise<string> {
+    return (await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 })).run_id;
+  }
+
+  /** As a reader of HTTP has it. */
+  async function stored(run_id: string, dialect = "runtime"): Promise<readonly string[]> {
+    const answer = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${dialect}`);
+    return (await answer.text()).split("\n").slice(0, -1);
+  }
+
+  interface Kept {
+    readonly data: string;
+    readonly sequence: string;
+    readonly id: string;
+  }
+
+  /** What a stream holds of a run. */
+  async function kept(stream: string, subject: string): Promise<readonly Kept[]> {
+    const { state } = await jsm.streams.info(stream);
+    const found: Kept[] = [];
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const held = await jsm.streams.getMessage(stream, { seq });
+      if (held === null || held.subject !== subject) continue;
+      const { header } = held;
+      found.push({
+        data: held.string(),
+        sequence: header.get("Runwire-Sequence"),
+        id: header.get("Nats-Msg-Id"),
+      });
+    }
+    return found;
+  }
+
+  /** Once it holds the run's end. */
+  async function keptWhole(stream: string, run_id: string, prefix = "runwire", dialect = "runtime") {
+    const said = await stored(run_id, dialect);
+    const subject = `${prefix}.events.default.${run_id}.${dialect}`;
+    await expect
+      .poll(async () => (await jsm.streams.getMessage(stream, { last_by_subj: subject }))?.string())
+      .toBe(said.at(-1));
+    return { said, held: await kept(stream, subject) };
+  }
+
+  it("publishes every message of every run on its subject, in order and under an id of its own [RW-NATS-1] [RW-NATS-2]", async () => {
+    const before = await created();
+    await api.append(before, [text("from before")]);
+    const bridge = await bridged("--stream", "WHOLE");
+    const heard: Msg[] = [];
+    const sub = nc.subscribe("runwire.events.default.*.runtime", {
+      callback: (_, msg) => void heard.push(msg),
+    });
+    const run_id = await created();
+    await api.append(run_id, [text("Hello."), step(0), done]);
+    await api.append(before, [done]);
+    for (const id of [run_id, before]) {
+      const { said, held } = await keptWhole("WHOLE", id);
+      expect(held.map(({ data }) => data)).toEqual(said);
+      expect(held.map(({ sequence }) => Number(sequence))).toEqual(said.map((_, i) => i + 1));
+      expect(new Set(held.map(({ id: own }) => own)).size).toBe(said.length);
+    }
+    const own = heard.filter(({ subject }) => subject === `runwire.events.default.${run_id}.runtime`);
+    const messages = own.map((msg) => msg.json<Facts>());
+    expect(own.map(({ headers: given }) => given?.get("Runwire-Event-Id"))).toEqual(
+      messages.map(({ eventId }) => eventId),
+    );
+    expect(messages.at(-1)).toMatchObject({ type: "run.status", payload: { status: "completed" } });
+    sub.unsubscribe();
+    expect(await left(bridge)).toMatch(/^runwire: connected to NATS [\d.]+ at nats:\/\/127\.0\.0\.1:\d+\n$/);
+  });
+
+  it("leaves nothing out and puts nothing in twice, whatever is killed when [RW-NATS-2]", async () => {
+    const flags = ["--stream", "KILLS", "--prefix", "kills", "--dialect", "runtime-jsonrpc"];
+    // One at a time captures a subject; the prefix keeps the tests apart.
+    let bridge = await bridged(...flags);
+    const long = await created();
+    let count = 0;
+    const write = async (events: number): Promise<void> => {
+      for (let i = 0; i < events; i++) await api.append(long, [text(`${count} `), step(count++)]);
+    };
+    const ended: string[] = [];
+    for (const victim of ["bridge", "nats", "server", "bridge"] as const) {
+      const writing = write(victim === "server" ? 3 : 25);
+      if (victim === "server") await writing;
+      if (victim === "bridge") {
+        await left(bridge, "SIGKILL");
+        // A whole life without a bridge.
+        const short = await created();
+        await api.append(short, [text("short"), done]);
+        ended.push(short);
+        await writing;
+        bridge = await bridged(...flags);
+      } else if (victim === "nats") {
+        await nats.kill();
+        await writing;
+        await nats.start();
+      } else {
+        served.kill("SIGKILL");
+        await served.exited;
+        await serve("--port", new URL(url).port);
+      }
+    }
+    await write(2);
+    await api.append(long, [done]);
+    for (const run_id of [long, ...ended]) {
+      const { said, held } = await keptWhole("KILLS", run_id, "kills", "runtime-jsonrpc");
+      expect(held.map(({ data }) => data)).toEqual(said);
+    }
+    await left(bridge);
+    // What was published is known at the next start, and is not published again.
+    const again = await bridged(...flags);
+    const next = await created();
+    await api.append(next, [done]);
+    await keptWhole("KILLS", next, "kills", "runtime-jsonrpc");
+    const { said, held } = await keptWhole("KILLS", long, "kills", "runtime-jsonrpc");
+    expect(held).toHaveLength(said.length);
+    await left(again);
+  });
+
+  it("may run twice at once, one of them asleep: one copy of each message is kept, in order [RW-NATS-2]", async () => {
+    // So short that nobody's memory of ids helps.
+    const windowMs = 100;
+    await jsm.streams.add({ name: "TWICE", subjects: ["twice.events.>"], duplicate_window: windowMs * 1e6 });
+    const both = await Promise.all([bridged("--prefix", "twice"), bridged("--prefix", "twice")]);
+    const run_id = await created();
+    const subject = `twice.events.default.${run_id}.runtime`;
+    const last = () => jsm.streams.getMessage("TWICE", { last_by_subj: subject });
+    await expect.poll(last).not.toBeNull();
+    both[0]?.kill("SIGSTOP");
+    for (let i = 0; i < 20; i++) await api.append(run_id, [text(`${i} `), step(i)]);
+    const { length } = await stored(run_id);
+    await expect.poll(async () => (await last())?.header.get("Runwire-Sequence")).toBe(String(length));
+    await expect
+      .poll(async () => Date.now() - Date.parse((await last())?.timestamp ?? ""))
+      .toBeGreaterThan(windowMs * 3);
+    both[0]?.kill("SIGCONT");
+    await api.append(run_id, [text("awake"), step(20), done]);
+    const { said, held } = await keptWhole("TWICE", run_id, "twice");
+    await Promise.all(both.map((bridge) => left(bridge)));
+    expect(held.map(({ data }) => data)).toEqual(said);
+    expect(await kept("TWICE", subject)).toHaveLength(said.length);
+  });
+
+  it("lets a plain subscriber make up for what it missed, by number and by snapshot [RW-NATS-3] [RW-RUNTIME-8]", async () => {
+    const bridge = await bridged("--prefix", "plain");
+    const run_id = await created();
+    await api.append(run_id, [text("missed "), step(0), step(1)]);
+    await expect.poll(async () => (await stored(run_id)).length).toBeGreaterThan(5);
+    const ask = async (body: Facts | ""): Promise<Facts & { messages: Facts[]; next: number | null }> =>
+      (
+        await nc.request(`plain.ask.default.${run_id}.runtime`, body === "" ? "" : JSON.stringify(body), {
+          timeout: 20_000,
+        })
+      ).json();
+    // Listen first: what is said between the two is heard twice, and known again.
+    const live: Facts[] = [];
+    const over = new Promise<void>((resolve) => {
+      nc.subscribe(`plain.events.default.${run_id}.runtime`, {
+        callback: (_, msg) => {
+          const message = msg.json<Facts>();
+          live.push(message);
+          const { status } = message.payload as Facts;
+          if (message.type === "run.status" && status === "completed") resolve();
+        },
+      });
+    });
+    await nc.flush();
+    const pages: Facts[] = [];
+    for (let after: number | null = 0; after !== null; ) {
+      const page: Awaited<ReturnType<typeof ask>> = await ask({ after, limit: 2 });
+      expect(page.messages.length).toBeLessThanOrEqual(2);
+      pages.push(...page.messages);
+      after = page.next;
+    }
+    const snapshot = await ask({ snapshot: true });
+    expect(snapshot.messages.map(({ type }) => type)).toEqual(["snapshot.updated"]);
+    expect(snapshot.next).toBe(snapshot.messages[0]?.sequence);
+    expect((await ask({ snapshot: true, after: 2 })).messages.map(({ type }) => type)).toEqual([
+      "snapshot.updated",
+      "snapshot.repaired",
+    ]);
+    await api.append(run_id, [text("heard"), done]);
+    await over;
+    const said = (await stored(run_id)).map((data) => JSON.parse(data) as Facts);
+    const whole = new Map([...pages, ...live].map((message) => [message.sequence, message]));
+    expect([...whole.values()].sort((a, b) => Number(a.sequence) - Number(b.sequence))).toEqual(said);
+    const reader = runtimeReader();
+    for (const message of [...snapshot.messages, ...live]) reader.read(message);
+    expect(reader.model.lastSequence).toBe(said.length);
+    expect(await ask({ after: 9999 })).toMatchObject({
+      messages: [{ type: "snapshot.updated", payload: { recovery: { mode: "replay" } } }],
+      next: 0,
+    });
+    expect(await ask({ after: said.length })).toEqual({ messages: [], next: null });
+    expect(await ask("")).toMatchObject({ messages: said });
+    for (const wrong of [{ after: -1 }, { after: "x" }, { snapshot: 1 }, { limit: 0.5 }, { loudly: true }])
+      expect(await ask(wrong as Facts)).toMatchObject({ error: { code: "KAI-REQUEST-BODY-0002" } });
+    const missing = await nc.request("plain.ask.default.run_none.runtime", "{");
+    expect(missing.json()).toMatchObject({ error: { code: "KAI-REQUEST-BODY-0001" } });
+    expect((await nc.request("plain.ask.default.run_none.runtime")).json()).toMatchObject({
+      error: { code: "KAI-RUN-MISSING-0001" },
+    });
+    await left(bridge);
+  });
+
+  it("says a live run again, under the same ids, where nothing keeps it and the bridge is killed [RW-NATS-2]", async () => {
+    const heard: { readonly id: string; readonly data: string }[] = [];
+    const hash = (data: string): string => createHash("sha256").update(data).digest("hex").slice(0, 16);
+    nc.subscribe("core.events.default.*.koder", {
+      callback: (_, msg) =>
+        void heard.push({ id: msg.headers?.get("Nats-Msg-Id") ?? "", data: msg.string() }),
+    });
+    const flags = ["--prefix", "core", "--dialect", "koder"];
+    const first = await bridged(...flags);
+    const run_id = await created();
+    await api.append(run_id, [text("one "), step(0)]);
+    const of = (id: string) => heard.filter(({ id: own }) => own.includes(id));
+    await expect.poll(() => of(run_id).length).toBe(3);
+    await left(first, "SIGKILL");
+    await api.append(run_id, [step(1)]);
+    const second = await bridged(...flags);
+    await nats.kill();
+    await api.append(run_id, [text("two"), done]);
+    await nats.start();
+    const said = await stored(run_id, "koder");
+    await expect.poll(() => of(run_id).at(-1)?.data).toBe(said.at(-1));
+    expect([...new Map(of(run_id).map(({ id, data }) => [id, data])).values()]).toEqual(said);
+    for (const { id, data } of of(run_id)) expect(id).toContain(hash(data));
+    await left(second);
+  });
+
+  it("appends what is published to it, once where it comes twice, if it is let [RW-NATS-4]", async () => {
+    const bridge = await bridged("--prefix", "in", "--ingest");
+    const run_id = await created();
+    const write = async (body: unknown, ...claim: readonly [string, string][]): Promise<Facts> => {
+      const given = headers();
+      for (const [name, value] of claim) given.set(name, value);
+      const reply = await nc.request(`in.in.default.${run_id}`, JSON.stringify(body), {
+        headers: given,
+        timeout: 20_000,
+      });
+      return reply.json();
+    };
+    const claim: [string, string][] = [
+      ["Producer-Id", "me"],
+      ["Producer-Epoch", "1"],
+      ["Producer-Seq", "1"],
+    ];
+    expect(await write([text("once")], ...claim)).toMatchObject({ first_pos: 3 });
+    expect(await write([text("once")], ...claim)).toMatchObject({ first_pos: null });
+    const spoken = { type: "model.delta", payload: { text: " more" } };
+    expect(await write(spoken, ["Runwire-Dialect", "runtime"])).toMatchObject({ first_pos: 4 });
+    expect(await write({ type: "text.delta" })).toMatchObject({ error: { code: "KAI-STREAM-PROTO-0001" } });
+    // Without asking for an answer, in their order.
+    for (let i = 0; i < 10; i++) nc.publish(`in.in.default.${run_id}`, JSON.stringify(step(i)));
+    nc.publish(`in.in.default.${run_id}`, JSON.stringify(done));
+    await expect.poll(async () => (await api.getRun(run_id)).state).toBe("done");
+    const { transcript } = await api.snapshot(run_id);
+    expect(transcript.steps).toHaveLength(10);
+    nc.publish(`in.in.default.${run_id}`, JSON.stringify(done));
+    await nc.flush();
+    expect(await write(done)).toMatchObject({ error: { code: "KAI-RUN-ENDED-0001" } });
+    expect(await left(bridge)).toContain("[KAI-RUN-ENDED-0001]");
+    const deaf = await bridged("--prefix", "deaf");
+    await expect(nc.request(`deaf.in.default.${run_id}`, "{}")).rejects.toThrow(/no responders/);
+    await left(deaf);
+  });
+
+  it("publishes a message that NATS does not take as empty, with its number, and says so [RW-NATS-1]", async () => {
+    const conf = join(folder, "small.conf");
+    writeFileSync(conf, "max_payload: 32768\n");
+    const small = await natsServer(join(folder, "small"), "-c", conf);
+    const own = await connect({ servers: small.url });
+    const heard: Msg[] = [];
+    own.subscribe("runwire.events.>", { callback: (_, msg) => void heard.push(msg) });
+    await own.flush();
+    const bridge = start(["nats", "--nats", small.url], { RUNWIRE_URL: url });
+    await bridge.until(/not kept by JetStream/);
+    const run_id = await created();
+    await api.append(run_id, [text("x".repeat(40_000)), done]);
+    await expect
+      .poll(() => heard.filter(({ subject }) => subject.includes(run_id)).length)
+      .toBe((await stored(run_id)).length);
+    const large = heard.filter(({ headers: given }) => given?.has("Runwire-Left-Out"));
+    expect(large.map((msg) => msg.data.length)).toEqual([0, 0]);
+    const ask = (body: Facts) => own.request(`runwire.ask.default.${run_id}.runtime`, JSON.stringify(body));
+    expect((await ask({ after: 0 })).json<Facts>()).toMatchObject({ next: 3 });
+    expect((await ask({ after: 3 })).json<Facts>()).toMatchObject({
+      error: { code: "KAI-REQUEST-SIZE-0001" },
+      next: 4,
+    });
+    expect(await left(bridge)).toMatch(/more than this NATS takes/);
+    await own.close();
+    await small.kill();
+  });
+
+  it("waits for a NATS and for a server that are away, and says so; what is no NATS is said too [RW-NATS-5]", async () => {
+    const late = await natsServer(join(folder, "late"));
+    await late.kill();
+    const early = start(["nats", "--nats", late.url], { RUNWIRE_URL: url });
+    await expect
+      .poll(() => early.err)
+      .toMatch(/cannot be reached \(connection refused\); trying again in 0\.25 s/);
+    await late.start();
+    await early.until(/publishing runs/);
+    await left(early);
+    const none = start(["nats", "--nats", late.url, "--url", "http://127.0.0.1:9"]);
+    await expect
+      .poll(() => none.err)
+      .toMatch(/the server at http:\/\/127\.0\.0\.1:9 is away \[KAI-STREAM-CONN-0003\]/);
+    await left(none);
+    const wrong = start(["nats", "--nats", url.replace("http", "nats"), "--url", url]);
+    await expect.poll(() => wrong.err).toMatch(/cannot be reached \(it does not speak NATS, or too slowly\)/);
+    await left(wrong);
+    const streamless = start(["nats", "--nats", late.url, "--stream", "RUNS", "--url", url]);
+    expect(await streamless.exited).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("has no JetStream"),
+    });
+    await late.kill();
+  });
+
+  it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {
+    await jsm.streams.add({ name: "GREEDY", subjects: ["greedy.>"] });
+    const { code, err } = await start(["nats", "--nats", nats.url, "--prefix", "greedy", "--url", url])
+      .exited;
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/subjects overlap.*let no other capture more than greedy\.events\.>/),
+    });
+  });
+
+  it("brings its credentials, over TLS too, and never says them [RW-NATS-5]", async () => {
+    const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+    const made = selfSigned(new Date(Date.now() - 60_000), new Date(Date.now() + 3_600_000));
+    writeFileSync(cert, made.certificate);
+    writeFileSync(key, made.key);
+    const flags = ["--tls", "--tlscert", cert, "--tlskey", key, "--user", "me", "--pass", "s3cret"];
+    const safe = await natsServer(join(folder, "safe"), ...flags);
+    const at = `tls://localhost:${new URL(safe.url.replace(/^\w+:/, "http:")).port}`;
+    const attempt = (address: string, ...more: readonly string[]): Running =>
+      start(["nats", "--nats", address, ...more], { RUNWIRE_URL: url });
+    const wrong = await attempt(at.replace("tls://", "tls://me:wr0ng@"), "--ca", cert).exited;
+    expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("refuses these credentials") });
+    expect(wrong.err).not.toContain("wr0ng");
+    const right = attempt(at.replace("tls://", "tls://me:s3cret@"), "--ca", cert);
+    await right.until(/publishing runs/);
+    expect(await left(right)).not.toContain("s3cret");
+    const nonsense = await attempt("http://me:s3cret@x").exited;
+    expect(nonsense).toMatchObject({ code: 1, err: expect.stringContaining("--nats: that is not possible") });
+    expect(nonsense.err).not.toContain("s3cret");
+    expect(await attempt(at, "--creds", "/no/file").exited).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("--creds"),
+    });
+    await safe.kill();
+  });
+});

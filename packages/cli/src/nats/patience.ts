@@ -1,0 +1,45 @@
+// What is asked of NATS is asked again until it is done: it may be away, or slow to come back.
+
+import { systemClock, wait } from "@runwire/client";
+import type { Connected } from "./connect.js";
+
+export interface PatienceParts {
+  readonly connected: Connected;
+  readonly signal: AbortSignal;
+  say(line: string): void;
+}
+
+/** Tries until it is done; throws where `isFinal` says that another try is of no use, and when the signal aborts. */
+export type Patience = <T>(
+  what: string,
+  work: () => Promise<T>,
+  isFinal: (error: unknown) => boolean,
+) => Promise<T>;
+
+const againMsMin = 100;
+const againMsMax = 5000;
+/** Of a hiccup nobody need hear. */
+const triesSilent = 3;
+
+export function patience({ connected, signal, say }: PatienceParts): Patience {
+  return async (what, work, isFinal) => {
+    for (let tries = 1; ; tries++) {
+      await connected.up();
+      signal.throwIfAborted();
+      try {
+        return await work();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isFinal(error)) throw error;
+        const why = error instanceof Error ? error.message : String(error);
+        if (tries > triesSilent) say(`${what}: ${why}; trying again`);
+        await wait(systemClock, Math.min(againMsMin * 2 ** (tries - 1), againMsMax), signal);
+      }
+    }
+  };
+}
+
+/** The code that JetStream refuses with. */
+export function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

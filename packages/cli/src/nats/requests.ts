@@ -1,0 +1,167 @@
+// What subscribers ask for over NATS: a snapshot, the messages after a number, and to append events. Each is a request to
+// the server, and its answer or refusal the reply.
+
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { type Endpoint, followMessages, gateway, type ProducerClaim } from "@runwire/client";
+import { isObject, type Message, RunwireError } from "@runwire/protocol";
+import { runIn, type Subjects } from "./subjects.js";
+
+export interface RequestParts {
+  readonly endpoint: Endpoint;
+  readonly nc: NatsConnection;
+  readonly prefix: string;
+  readonly dialect: string;
+  readonly subjects: Subjects;
+  /** Whether events may be written. */
+  readonly ingest: boolean;
+  say(line: string): void;
+}
+
+/** Two bridges share the work. */
+const queue = "runwire";
+/** Requests that are answered at a time; the others wait in their order. */
+const atOnceMax = 64;
+/** Beside its messages, in a reply. */
+const replyBytesMax = 1024;
+const messagesMax = 500;
+
+export function answerRequests(parts: RequestParts): void {
+  const { subjects, ingest } = parts;
+  serve(parts, subjects.asked, replay);
+  // Otherwise nobody listens, and NATS says so.
+  if (ingest) serve(parts, subjects.written, write);
+}
+
+type Answer = (parts: RequestParts, run_id: string, msg: Msg) => Promise<object>;
+
+/** One run's requests are answered in their order. */
+function serve(parts: RequestParts, subject: string, answer: Answer): void {
+  const { nc, prefix, say } = parts;
+  const lines = new Map<string, Promise<void>>();
+  const reply = async (run_id: string, msg: Msg): Promise<void> => {
+    const told = await answer(parts, run_id, msg).catch((error: unknown) => {
+      const known =
+        error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001", String(error));
+      if (!msg.reply) say(`${run_id}: ${known.message} [${known.code}]`);
+      return known.toJSON();
+    });
+    if (msg.reply) msg.respond(JSON.stringify(told));
+  };
+  const work = async (): Promise<void> => {
+    for await (const msg of nc.subscribe(subject, { queue })) {
+      const run_id = runIn(msg.subject, prefix);
+      const before = lines.get(run_id) ?? Promise.resolve();
+      const done = before.then(() => reply(run_id, msg)).catch((error: unknown) => say(String(error)));
+      lines.set(run_id, done);
+      void done.then(() => {
+        if (lines.get(run_id) === done) lines.delete(run_id);
+      });
+      if (lines.size >= atOnceMax) await Promise.race(lines.values());
+    }
+  };
+  void work();
+}
+
+/** `{"after":N,"limit":M}` or `{"snapshot":true,"after":N}`; the answer is `{"messages":[…],"next":N|null}`. */
+async function replay({ endpoint, dialect, nc }: RequestParts, run_id: string, msg: Msg): Promise<object> {
+  const { after, snapshot, limit = messagesMax } = askedIn(msg);
+  const bytesMax = (nc.info?.max_payload ?? 1024 * 1024) - replyBytesMax;
+  if (!snapshot) {
+    const wanted = Math.min(Math.max(1, limit), messagesMax);
+    const page = await gateway(endpoint).messages(run_id, dialect, { after, limit: wanted });
+    const numbers = page.events.map(numberIn);
+    const isReplay = numbers[0] === undefined || numbers[0] > after;
+    if (isReplay) return fitting(page.events, numbers, page.next, bytesMax);
+  }
+  // The stream says it in its dialect: the read model, or that this number is none of the log's.
+  const first = await firstOf({ ...endpoint, run_id, dialect, snapshot, ...(after > 0 ? { after } : {}) });
+  const opening = first.map(({ data }) => JSON.parse(data) as unknown);
+  return fitting(opening, opening.map(numberIn), numberIn(opening.at(-1)) ?? null, bytesMax);
+}
+
+/** What goes out before the events: one message, and another where it tells of a gap. */
+async function firstOf(options: Parameters<typeof followMessages>[0]): Promise<readonly Message[]> {
+  const left = new AbortController();
+  const first: Message[] = [];
+  for await (const messages of followMessages({ ...options, signal: left.signal, attemptsMax: 3 })) {
+    first.push(...messages);
+    const count = tellsOfGap(first[0]) ? 2 : 1;
+    if (first.length >= count) return first.slice(0, count);
+  }
+  return first;
+}
+
+function tellsOfGap(message: Message | undefined): boolean {
+  const value: unknown = JSON.parse(message?.data ?? "null");
+  const said = isObject(value) && isObject(value.params) ? value.params : value;
+  const payload = isObject(said) ? said.payload : undefined;
+  const recovery = isObject(payload) ? payload.recovery : undefined;
+  return isObject(recovery) && recovery.gapFrom !== undefined;
+}
+
+function fitting(
+  messages: readonly unknown[],
+  numbers: readonly (number | undefined)[],
+  next: number | null,
+  bytesMax: number,
+): object {
+  let bytes = 0;
+  const count = messages.findIndex((message) => {
+    bytes += Buffer.byteLength(JSON.stringify(message)) + 1;
+    return bytes > bytesMax;
+  });
+  if (count === -1) return { messages, next };
+  if (count > 0) return { messages: messages.slice(0, count), next: numbers[count - 1] ?? null };
+  const refused = new RunwireError(
+    "KAI-REQUEST-SIZE-0001",
+    `a message of ${bytes} bytes; ask the server itself`,
+  );
+  return { ...refused.toJSON(), next: numbers[0] ?? null };
+}
+
+/** A message's own number, where its dialect has one. */
+function numberIn(message: unknown): number | undefined {
+  if (!isObject(message)) return undefined;
+  const inner = isObject(message.params) ? message.params : message;
+  const number = inner.sequence ?? inner.event_id ?? inner.pos ?? inner.seq;
+  return typeof number === "number" ? number : undefined;
+}
+
+function askedIn(msg: Msg): { readonly after: number; readonly snapshot: boolean; readonly limit?: number } {
+  const value = msg.data.length === 0 ? {} : valueIn(msg);
+  if (!isObject(value)) throw new RunwireError("KAI-REQUEST-BODY-0001", "a request is a JSON object");
+  const { after = 0, snapshot = false, limit, ...others } = value;
+  const wrong = (what: string): RunwireError => new RunwireError("KAI-REQUEST-BODY-0002", what);
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    throw wrong(`there is no member \`${unknown}\`; it takes after, snapshot, limit`);
+  if (!Number.isSafeInteger(after) || (after as number) < 0) throw wrong("`after` must be a whole number");
+  if (typeof snapshot !== "boolean") throw wrong("`snapshot` must be true or false");
+  if (limit !== undefined && !Number.isSafeInteger(limit)) throw wrong("`limit` must be a whole number");
+  return { after: after as number, snapshot, ...(limit === undefined ? {} : { limit: limit as number }) };
+}
+
+/** An event or an array of them. A claim in the headers makes that a repeated request stores once. */
+async function write({ endpoint }: RequestParts, run_id: string, msg: Msg): Promise<object> {
+  const value = valueIn(msg);
+  const dialect = msg.headers?.get("Runwire-Dialect") || "runwire";
+  return gateway(endpoint).appendIn(dialect, run_id, Array.isArray(value) ? value : [value], claimIn(msg));
+}
+
+function claimIn({ headers }: Msg): ProducerClaim | undefined {
+  const id = headers?.get("Producer-Id") || undefined;
+  if (id === undefined) return undefined;
+  return {
+    id,
+    epoch: Number(headers?.get("Producer-Epoch") || 0),
+    seq: Number(headers?.get("Producer-Seq")),
+  };
+}
+
+function valueIn(msg: Msg): unknown {
+  try {
+    return msg.json();
+  } catch (cause) {
+    throw new RunwireError("KAI-REQUEST-BODY-0001", "it is not JSON", { cause });
+  }
+}
