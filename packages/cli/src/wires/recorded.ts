@@ -86,8 +86,8 @@ function readLines(dialect: Dialect, lines: readonly string[]): number {
   const decoder = dialect.decoder();
   return lines.filter((data) => {
     try {
-      const drafts = decoder.decode({ data });
-      return drafts.length > 0 && drafts.every(({ type }) => !type.startsWith("x."));
+      // What says nothing new, as a message that is derived from another, is read too.
+      return decoder.decode({ data }).every(({ type }) => !type.startsWith("x."));
     } catch (error) {
       if (error instanceof RunwireError) return false;
       throw error;
