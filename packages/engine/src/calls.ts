@@ -5,7 +5,10 @@ import type { Draft, Facts } from "@runwire/protocol";
 import { approve, clarify, clarifyTool } from "./asks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
+import { permissionFact } from "./permission.js";
+import { appliedSandbox, violationIn } from "./sandbox.js";
 import { spawnTool, waitForChild } from "./spawn.js";
+import { type Telling, telling } from "./telling.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { soonAfter } from "./tools/until.js";
 import type { CallWork, Work } from "./work.js";
@@ -26,12 +29,14 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   const signal = loop.working();
   if (signal.aborted) return;
   const { call_id } = call;
+  const told = telling(log);
   const ended = (payload: Facts): Promise<void> =>
-    log.write({ type: "tool.end", payload: { call_id, ...payload } as never });
+    told.write({ type: "tool.end", payload: { call_id, ...payload } as never });
   let tool: Tool;
   try {
     tool = box.find(call.tool);
   } catch (error) {
+    told.add(...notGiven(loop, call));
     await ended(failureOf(error));
     return;
   }
@@ -48,7 +53,7 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
     const mayBegin = ({ state }: Work): boolean => signal.aborted || state === "running";
     await log.until(mayBegin);
     if (signal.aborted) return;
-    const verdict = await approve(loop, call, tool, signal);
+    const verdict = await approve(loop, call, tool, signal, told);
     await log.until(mayBegin);
     if (signal.aborted) return;
     if (verdict.kind === "denied") {
@@ -61,14 +66,22 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
       ...(tool.skill_id === undefined ? {} : { skill_id: tool.skill_id }),
       ...(approved === undefined ? {} : { approved }),
     };
-    await log.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
+    told.add(...appliedSandbox(call_id, tool));
+    await told.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
   }
   const beganMs = loop.host.clock.monotonic();
-  const outcome = await run(loop, tool, { ...call, input }, signal);
+  const outcome = await run(loop, tool, { ...call, input }, signal, told);
   const end = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
   // A run that was ended or redirected meanwhile has closed its calls itself.
   if (!signal.aborted) await ended(end);
   else if (loop.stopping.aborted && outcome.ok === true) await endedLast(loop, call_id, end);
+}
+
+/** A tool that is there, and that this run may not use. */
+function notGiven({ tools, given }: Loop, { call_id, tool: name }: CallWork): readonly Draft[] {
+  const tool = tools.find((known) => known.name === name);
+  if (tool === undefined) return [];
+  return [permissionFact(call_id, tool, given.approvals, { policy: "denied", reason: "tool-list" })];
 }
 
 /** What a tool has finished while its server leaves is not told as interrupted after the next start. */
@@ -78,7 +91,13 @@ async function endedLast({ host, run: key }: Loop, call_id: string, end: Facts):
   await host.writer.append(key, [draft]).catch(() => {});
 }
 
-async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal): Promise<Facts> {
+async function run(
+  loop: Loop,
+  tool: Tool,
+  call: CallWork,
+  signal: AbortSignal,
+  told: Telling,
+): Promise<Facts> {
   const { call_id, input } = call;
   const { tenant, run_id } = loop.run;
   // Said in order: each piece waits for the one before.
@@ -103,6 +122,7 @@ async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal):
     return { ok: true, output };
   } catch (error) {
     await saying.catch(() => {});
+    told.add(...violationIn(call_id, tool, error));
     return failureOf(error);
   }
 }

@@ -1,5 +1,6 @@
 // What a tool is to the agent.
 
+import type { Facts } from "@runwire/protocol";
 import type { ToolSpec } from "./model.js";
 
 export interface Tool extends ToolSpec {
@@ -7,10 +8,20 @@ export interface Tool extends ToolSpec {
   readonly effect: "read-only" | "destructive";
   /** `<slug>@<version>` of the skill that brought it. */
   readonly skill_id?: string;
+  /** What it is held to while it runs; only what really is enforced. */
+  readonly sandbox?: SandboxProfile;
   /** Throws a ToolFailure where the input does not fit. Where it is left out, the tool says so when it is run. */
   check?(input: unknown): void;
   /** Gives its output, a JSON value. Throws a ToolFailure, or anything, where it fails; stops when the signal aborts. */
   run(input: unknown, context: ToolContext): Promise<unknown>;
+}
+
+/** What is kept from a tool, in words for those who audit. A member that is left out says nothing. */
+export interface SandboxProfile {
+  readonly name: string;
+  readonly filesystem?: Facts;
+  readonly network?: Facts;
+  readonly process?: Facts;
 }
 
 export interface ToolContext {
@@ -24,15 +35,25 @@ export interface ToolContext {
   say(text: string): void;
 }
 
+/** What of its sandbox a call ran against. */
+export type Violation = "outside-workspace" | "link" | "private-host" | "scheme";
+
+interface FailureOptions extends ErrorOptions {
+  readonly violation?: Violation;
+}
+
 /** A failure that the model should be told of. */
 export class ToolFailure extends Error {
+  /** Where it was the tool's sandbox that refused. */
+  readonly violation: Violation | undefined;
   constructor(
     /** What kind, for the model and for `tool.end`: `not-found`, `refused`, `invalid-input` … */
     readonly kind: string,
     message: string,
-    options?: ErrorOptions,
+    options?: FailureOptions,
   ) {
     super(message, options);
     this.name = "ToolFailure";
+    this.violation = options?.violation;
   }
 }

@@ -34,6 +34,19 @@ export function shellTool({ path = systemPath }: ShellOptions = {}): Tool {
     description:
       "Run a command with /bin/sh in the workspace. What it leaves running in the background is ended with it.",
     effect: "destructive",
+    // It begins in the workspace, and may leave it: there is no fence here but the machine's own.
+    sandbox: {
+      name: "process-group",
+      filesystem: { access: "unrestricted", cwd: "workspace" },
+      network: { access: "unrestricted" },
+      process: {
+        access: "own-group",
+        environment: ["PATH", "HOME", "LANG"],
+        stdin: "none",
+        endsWithCall: true,
+        timeoutMsMax: toolLimits.shellMsMax,
+      },
+    },
     input_schema: {
       type: "object",
       required: ["command"],
