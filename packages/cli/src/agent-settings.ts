@@ -1,7 +1,7 @@
 // What the operator says to the built-in agent: which tools it has beside its own, and how far they reach.
 
 // Only its types: most commands that read settings need no agent, and would wait for its code.
-import type { McpServer } from "@runwire/engine";
+import type { HookCommand, McpServer } from "@runwire/engine";
 import { isObject } from "@runwire/protocol";
 
 export interface AgentSettings {
@@ -10,9 +10,11 @@ export interface AgentSettings {
   /** Private hosts that the agent may fetch from. */
   readonly fetchHosts: readonly string[];
   readonly mcp: readonly McpServer[];
+  /** Commands that look at calls before and after their tools run. */
+  readonly hooks: readonly HookCommand[];
 }
 
-export const defaultAgentSettings: AgentSettings = { shell: "off", fetchHosts: [], mcp: [] };
+export const defaultAgentSettings: AgentSettings = { shell: "off", fetchHosts: [], mcp: [], hooks: [] };
 
 /** Throws an Error that names the server and the member that is wrong, and never its value, which may be a secret. */
 export function readMcp(text: string): readonly McpServer[] {

@@ -20,7 +20,7 @@ const searchMs = 400;
  * Which model it speaks to is decided by the keys in the environment; without any it is the demo. Throws where the
  * environment names a model that cannot be had.
  */
-export function builtInAgent(env: ModelEnv, { shell, fetchHosts, mcp }: AgentSettings): MakeAgent {
+export function builtInAgent(env: ModelEnv, { shell, fetchHosts, mcp, hooks }: AgentSettings): MakeAgent {
   const demo = demoModel({ wordMs });
   const modelOf = (name: string | null) => chooseModel(name, { env, demo });
   const standard = standardModel({ env, demo });
@@ -29,6 +29,7 @@ export function builtInAgent(env: ModelEnv, { shell, fetchHosts, mcp }: AgentSet
     modelOf,
     tools: [...demoTools({ searchMs }), ...own, spawnTool, clarifyTool],
     mcp,
+    hooks,
     // People who see the demo for the first time see what it is up to.
     planningGate: standard === demo ? "preview" : "off",
   });

@@ -6,6 +6,8 @@ import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/se
 import { aborter } from "./aborter.js";
 import { workspaces } from "./checkpoints/workspaces.js";
 import { givenTo } from "./given.js";
+import { commandHook, type HookCommand } from "./hooks/command.js";
+import { inputCheckHook } from "./hooks/input-check.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { recentStepCosts } from "./step-costs.js";
@@ -24,11 +26,16 @@ export interface EngineOptions {
   readonly tools: readonly Tool[];
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
+  /** The operator's commands that look at calls. */
+  readonly hooks?: readonly HookCommand[];
   /** Whether runs show a plan first, where nobody says otherwise. */
   readonly planningGate: Agent["planningGate"];
 }
 
-export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOptions): MakeAgent {
+export function engine(options: EngineOptions): MakeAgent {
+  const { modelOf, tools: own, mcp = [], hooks: commands = [], planningGate } = options;
+  // What does not fit is no business of the operator's commands.
+  const hooks = [inputCheckHook, ...commands.map(commandHook)];
   return (host: AgentHost): Agent => {
     const sources = mcp.map((server) =>
       mcpSource(server, host.clock, (name, error) => {
@@ -93,6 +100,7 @@ export function engine({ modelOf, tools: own, mcp = [], planningGate }: EngineOp
         run,
         modelOf,
         tools,
+        hooks,
         given: await givenTo(host, run, signal),
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),

@@ -8,6 +8,7 @@ import { answer } from "./answer.js";
 import { runCalls } from "./calls.js";
 import { finish } from "./finish.js";
 import type { Given } from "./given.js";
+import type { Hook } from "./hooks/hook.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { propose } from "./plan.js";
@@ -23,6 +24,8 @@ export interface LoopParts {
   /** The model by the name that was asked for; throws where it cannot be had. */
   readonly modelOf: (name: string | null) => Model;
   readonly tools: readonly Tool[];
+  /** What looks at its calls, in order. */
+  readonly hooks: readonly Hook[];
   readonly given: Given;
   readonly workspace: string;
   /** What the steps of the tenant's last plans have cost. */

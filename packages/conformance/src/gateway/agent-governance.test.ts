@@ -1,7 +1,7 @@
 // What the agent tells of its own governance: who let a tool run, what it was held to, what hooks said, which commands
 // ran and which files have changed. Facts in the log, and said by the runtime dialect as they are.
 
-import { builtInTools, clarifyTool, engine, type Tool } from "@runwire/engine";
+import { builtInTools, checkedTool, clarifyTool, engine, type HookCommand, type Tool } from "@runwire/engine";
 import { type Event, type Facts, strictSchemaVersion, validateRuntime } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
@@ -19,10 +19,58 @@ const sayTool: Tool = {
   run: async (input) => input,
 };
 
+/** What has really run: names of tools, with their inputs. */
+const ran: unknown[] = [];
+
+/** A tool for each hook, so that each hook is alone. */
+const hookedTool = (name: string): Tool =>
+  checkedTool<{ readonly n: number }>({
+    name,
+    description: "gives its number",
+    effect: "destructive",
+    input_schema: {
+      type: "object",
+      required: ["n"],
+      additionalProperties: false,
+      properties: { n: { type: "number" } },
+    },
+    async run({ n }) {
+      ran.push([name, n]);
+      if (n < 0) throw new Error("It is below zero.");
+      return { n };
+    },
+  });
+
+const hook = (tool: string, script: string, more: Partial<HookCommand> = {}): HookCommand => ({
+  name: tool.slice("try.".length),
+  point: "pre_tool_use",
+  tools: [tool],
+  command: ["/bin/sh", "-c", script],
+  timeoutMs: 5000,
+  required: false,
+  ...more,
+});
+
+process.env.RUNWIRE_TEST_SECRET = "not to be seen";
+const hooks: readonly HookCommand[] = [
+  hook("try.refused", "echo 'not on Mondays' >&2; exit 2"),
+  hook("try.changed", `echo '{"input": {"n": 7}}'`),
+  hook("try.unfit", `echo '{"input": {"n": "seven"}}'`),
+  hook("try.broken", "echo oops >&2; exit 1"),
+  hook("try.needed", "exit 1", { required: true }),
+  hook("try.slow", "sleep 60", { timeoutMs: 50 }),
+  hook("try.talk", "echo fine"),
+  hook("try.missing", "", { command: ["/nowhere/to/be/found"] }),
+  hook("try.withheld", "echo 'it has a name in it' >&2; exit 2", { point: "post_tool_use" }),
+  hook("try.failing", "echo 'ask the owner' >&2; exit 2", { point: "post_tool_failure" }),
+  hook("try.told", "cat >&2; env | cut -d= -f1 | sort | tr '\\n' ' ' >&2; exit 2"),
+];
+
 const own = builtInTools({ shell: {}, web: { resolve: async () => ["10.0.0.7"] } });
 const agent = engine({
   modelOf: () => scriptedModel,
-  tools: [...own, clarifyTool, sayTool],
+  tools: [...own, clarifyTool, sayTool, ...hooks.flatMap(({ tools }) => tools.map(hookedTool))],
+  hooks,
   planningGate: "off",
 });
 const server = underTest((settings: Parameters<typeof startGateway>[0], clock) =>
@@ -141,5 +189,108 @@ describe("a tool's sandbox", () => {
   it("is not blamed for a failure of another kind [RW-GOVERN-2]", async () => {
     const events = await run(calling("file.read", { path: "missing" }));
     expect(factsOf(events, "sandbox").map(({ type }) => type)).toEqual(["sandbox.applied"]);
+  });
+});
+
+describe("a hook", () => {
+  /** The hook's own facts, and how its call ended. */
+  async function hooked(tool: string, n = 1) {
+    ran.length = 0;
+    const events = await run(calling(tool, { n }));
+    const facts = factsOf(events, "hook").filter(({ name }) => name === tool.slice("try.".length));
+    const [end] = ofType(events, "tool.end");
+    return { events, facts, end, error: end?.error as Facts | undefined };
+  }
+
+  it("that refuses keeps the tool from running, and the model is told why [RW-GOVERN-3]", async () => {
+    const { events, facts, error } = await hooked("try.refused");
+    expect(ran).toEqual([]);
+    expect(ofType(events, "tool.start")).toEqual([]);
+    expect(error).toMatchObject({ kind: "denied", message: "The tool was not run: not on Mondays." });
+    expect(facts).toMatchObject([
+      { type: "hook.started", point: "pre_tool_use", toolName: "try.refused" },
+      { type: "hook.completed", outcome: "refused", reason: "not on Mondays" },
+    ]);
+    const [first, second] = facts;
+    expect(first?.hook_id).toBe(second?.hook_id);
+    expect(second?.duration_ms).toEqual(expect.any(Number));
+  });
+
+  it("may give the tool another input [RW-GOVERN-3]", async () => {
+    const { events, facts } = await hooked("try.changed");
+    expect(ran).toEqual([["try.changed", 7]]);
+    expect(ofType(events, "tool.start")).toMatchObject([{ input: { n: 7 } }]);
+    expect(facts.at(-1)).toMatchObject({ outcome: "changed" });
+  });
+
+  it.each([
+    ["try.unfit", "input"],
+    ["try.broken", "exit"],
+    ["try.slow", "timeout"],
+    ["try.missing", "start"],
+  ])("that fails is told to have failed, and the call goes on: %s [RW-GOVERN-3]", async (tool, reason) => {
+    const { facts, end } = await hooked(tool);
+    expect(facts.at(-1)).toMatchObject({ type: "hook.failed", reason, required: false });
+    expect(ran).toEqual([[tool, 1]]);
+    expect(end).toMatchObject({ ok: true });
+  });
+
+  it("that fails and is required is a refusal [RW-GOVERN-3]", async () => {
+    const { facts, error } = await hooked("try.needed");
+    expect(ran).toEqual([]);
+    expect(facts.at(-1)).toMatchObject({ type: "hook.failed", required: true, exit_code: 1 });
+    expect(error).toMatchObject({ kind: "denied" });
+  });
+
+  it("that only talks passes [RW-GOVERN-3]", async () => {
+    const { facts } = await hooked("try.talk");
+    expect(facts.map(({ type, outcome }) => [type, outcome])).toEqual([
+      ["hook.started", undefined],
+      ["hook.completed", "passed"],
+    ]);
+  });
+
+  it("may withhold a result, and add to a failure [RW-GOVERN-3]", async () => {
+    const withheld = await hooked("try.withheld");
+    expect(ran).toEqual([["try.withheld", 1]]);
+    expect(withheld.end?.output).toBeUndefined();
+    expect(withheld.error).toMatchObject({
+      kind: "denied",
+      message: "The tool was run, but its result is withheld: it has a name in it.",
+    });
+    const failing = await hooked("try.failing", -1);
+    expect(failing.error).toMatchObject({ message: "It is below zero.\nask the owner." });
+  });
+
+  it("is handed the call, and nothing of the server's environment [RW-GOVERN-3]", async () => {
+    const { events, error } = await hooked("try.told", 3);
+    const told = String(error?.message);
+    const [given = "", env = ""] = told.slice(told.indexOf("{")).split("\n");
+    expect(JSON.parse(given)).toEqual({
+      point: "pre_tool_use",
+      run_id: events[0]?.run_id,
+      call_id: ofType(events, "tool.end")[0]?.call_id,
+      tool: "try.told",
+      input: { n: 3 },
+    });
+    expect(
+      env
+        .replace(".", "")
+        .trim()
+        .split(" ")
+        .filter((name) => !/^(_|OLDPWD|PWD|SHLVL)$/.test(name)),
+    ).toEqual(["HOME", "LANG", "PATH"]);
+  });
+
+  it("of the engine's own looks at every input first [RW-GOVERN-3]", async () => {
+    const { events, facts, error } = await hooked("try.told", "three" as never);
+    expect(facts).toEqual([]);
+    expect(ran).toEqual([]);
+    expect(factsOf(events, "hook")).toMatchObject([
+      { type: "hook.started", name: "input-check", point: "pre_tool_use" },
+      { type: "hook.completed", name: "input-check", outcome: "refused" },
+    ]);
+    expect(error).toMatchObject({ kind: "invalid-input" });
+    expect(ofType(events, "tool.start")).toEqual([]);
   });
 });

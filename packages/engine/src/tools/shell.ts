@@ -13,6 +13,7 @@ import { ToolFailure } from "../tool.js";
 import { excerptOf } from "./excerpt.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
+import { bareEnvironment, endGroup } from "./process-group.js";
 
 export interface ShellOptions {
   /** Where commands are looked for. */
@@ -26,9 +27,7 @@ interface Input {
 
 type Shell = ChildProcessByStdio<null, Readable, Readable>;
 
-export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-export function shellTool({ path = systemPath }: ShellOptions = {}): Tool {
+export function shellTool({ path }: ShellOptions = {}): Tool {
   return checkedTool<Input>({
     name: "shell",
     description:
@@ -60,7 +59,7 @@ export function shellTool({ path = systemPath }: ShellOptions = {}): Tool {
       signal.throwIfAborted();
       const shell = spawn("/bin/sh", ["-c", command], {
         cwd: workspace,
-        env: { PATH: path, HOME: workspace, LANG: "C.UTF-8" },
+        env: bareEnvironment(workspace, path),
         stdio: ["ignore", "pipe", "pipe"],
         // A session and a group of its own, named by its process id.
         detached: true,
@@ -91,27 +90,6 @@ function ended(shell: Shell, signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", () => resolve());
     if (signal.aborted) resolve();
   });
-}
-
-/** Asks all of the group to end, and ends what does not. */
-async function endGroup(pid: number | undefined): Promise<void> {
-  if (pid === undefined || !signalGroup(pid, "SIGTERM")) return;
-  const lastMs = performance.now() + toolLimits.shellGraceMs;
-  while (performance.now() < lastMs) {
-    await sleep(10);
-    if (!signalGroup(pid, 0)) return;
-  }
-  signalGroup(pid, "SIGKILL");
-}
-
-/** Whether there was anybody to hear it. */
-function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, signal);
-  } catch {
-    // ESRCH: the group is gone. EPERM: what is left of it is another user's, and cannot be ended from here.
-    return false;
-  }
 }
 
 /** Shows what is printed, as it comes and as far as it may be shown; gives what is kept of it. */
