@@ -9,6 +9,7 @@ import type { HookPoint } from "./hooks/hook.js";
 import { type Hooked, runHooks } from "./hooks/run-hooks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
+import { lost } from "./opened.js";
 import { permissionFact } from "./permission.js";
 import { failed, failureOf, runTool } from "./run-tool.js";
 import { appliedSandbox } from "./sandbox.js";
@@ -49,13 +50,18 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
     await told.write(endOf(call, failureOf(error)));
     return;
   }
-  if (call.status === "running" && tool.effect !== "read-only") {
+  const { call_id, status, open } = call;
+  if (status === "running" && tool.effect !== "read-only") {
+    told.add(...lost(call_id, open, "lost"));
     const error = { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." };
     await told.write(endOf(call, { ok: false, error }));
     return;
   }
+  // Its hooks look again, and are told to have ended then.
+  const processes = open.filter(({ kind }) => kind === "process");
+  told.add(...lost(call_id, processes, "lost"));
   const given: Running = { loop, call, tool, told, signal };
-  const begun = call.status === "called" ? await begin(given) : call;
+  const begun = status === "called" ? await begin(given) : call;
   if (begun !== undefined) await finish({ ...given, call: { ...call, input: begun.input } });
 }
 

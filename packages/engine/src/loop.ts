@@ -11,6 +11,7 @@ import type { Given } from "./given.js";
 import type { Hook } from "./hooks/hook.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
+import { lost } from "./opened.js";
 import { propose } from "./plan.js";
 import type { StepCosts } from "./step-costs.js";
 import { boundary } from "./steps.js";
@@ -138,12 +139,13 @@ async function leaveChildren({ host, run }: Loop, { calls }: Work): Promise<void
 /** Calls that another direction has made pointless, and what was asked about them. */
 function cutShort({ calls }: Work): readonly Draft[] {
   const open = calls.filter(({ status }) => status !== "ended");
-  return open.flatMap(({ call_id, approval, question }): readonly Draft[] => {
+  return open.flatMap(({ call_id, approval, question, open: begun }): readonly Draft[] => {
     const error = {
       code: "KAI-RUN-TOOL-0001",
       message: "The run was redirected before the tool was done.",
     };
-    return [...closed(approval, question), { type: "tool.end", payload: { call_id, ok: false, error } }];
+    const ends = [...closed(approval, question), ...lost(call_id, begun, "aborted")];
+    return [...ends, { type: "tool.end", payload: { call_id, ok: false, error } }];
   });
 }
 

@@ -6,6 +6,7 @@ import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { violationIn } from "./sandbox.js";
 import { spawnTool, waitForChild } from "./spawn.js";
+import { spoken } from "./spoken.js";
 import type { Telling } from "./telling.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { soonAfter } from "./tools/until.js";
@@ -21,13 +22,8 @@ export async function runTool(
 ): Promise<Facts> {
   const { call_id, input } = call;
   const { tenant, run_id } = loop.run;
-  // Said in order: each piece waits for the one before.
-  let saying: Promise<void> = Promise.resolve();
-  const say = (text: string): void => {
-    saying = saying.then(() =>
-      signal.aborted ? undefined : loop.log.write({ type: "text.delta", payload: { text, call_id } }),
-    );
-  };
+  const { say, began, over } = spoken(loop.log, call_id, signal, () => loop.host.clock.monotonic());
+  const { workspace } = loop;
   try {
     const output =
       tool.name === spawnTool.name
@@ -37,13 +33,13 @@ export async function runTool(
           : await soonAfter(
               signal,
               limits.toolGraceMs,
-              tool.run(input, { tenant, run_id, call_id, signal, workspace: loop.workspace, say }),
+              tool.run(input, { tenant, run_id, call_id, signal, workspace, say, began }),
             );
-    await saying;
+    told.add(...(await over()));
     return { ok: true, output };
   } catch (error) {
-    await saying.catch(() => {});
-    told.add(...violationIn(call_id, tool, error));
+    // Where it could not be written, its end cannot be either.
+    told.add(...(await over().catch(() => [])), ...violationIn(call_id, tool, error));
     return failureOf(error);
   }
 }

@@ -33,7 +33,30 @@ export interface ToolContext {
   readonly workspace: string;
   /** Shows text to whoever watches, while the tool runs. */
   say(text: string): void;
+  /**
+   * Tells of a process that ends with the call at the latest; what is said from now on is its output. To be called
+   * again with its end.
+   */
+  began(process: ProcessBegun): (end: ProcessEnd) => void;
 }
+
+export interface ProcessBegun {
+  readonly command: string;
+  /** Relative to the workspace; `.` for itself. */
+  readonly cwd: string;
+  /** Undefined where it could not be started. */
+  readonly pid: number | undefined;
+}
+
+export type ProcessEnd =
+  /** By itself, whatever it thinks of its own success. */
+  | { readonly kind: "completed"; readonly exit_code: number }
+  | { readonly kind: "failed"; readonly reason: "not-started" }
+  | {
+      readonly kind: "terminated";
+      readonly signal: string | null;
+      readonly reason: "timeout" | "aborted" | "signal";
+    };
 
 /** What of its sandbox a call ran against. */
 export type Violation = "outside-workspace" | "link" | "private-host" | "scheme";

@@ -294,3 +294,70 @@ describe("a hook", () => {
     expect(ofType(events, "tool.start")).toEqual([]);
   });
 });
+
+describe("a command", () => {
+  const typesOf = (messages: readonly Facts[], family: RegExp): readonly unknown[] =>
+    messages.map(({ type }) => type).filter((type) => family.test(String(type)));
+
+  it("is a process, and what it prints is that process's output [RW-GOVERN-4]", async () => {
+    const command = "echo one; echo two >&2; exit 3";
+    const run_id = await start(server.url, calling("shell", { command }));
+    const events = await ended(server.url, run_id);
+    const [started, completed] = factsOf(events, "process");
+    expect(started).toMatchObject({ type: "process.started", command, cwd: ".", pid: expect.any(Number) });
+    expect(completed).toMatchObject({ type: "process.completed", exit_code: 3 });
+    expect(completed?.process_id).toBe(started?.process_id);
+    const printed = events.filter(({ scope }) => scope?.process_id === started?.process_id);
+    const text = (of: readonly Facts[]): string => of.map((facts) => facts.text ?? "").join("");
+    expect(text(printed.map(({ payload }) => payload))).toContain("one\n");
+    // In the core it is what it always was; in the runtime stream each piece is said once.
+    const messages = await messagesOf(run_id);
+    const outputs = messages.filter(({ type }) => type === "process.output");
+    expect(text(outputs.map(({ payload }) => payload as Facts))).toBe(
+      text(printed.map(({ payload }) => payload)),
+    );
+    expect(outputs[0]).toMatchObject({
+      processId: started?.process_id,
+      toolCallId: started?.tool_call_id,
+      payload: { stream: "combined" },
+    });
+    expect(outputs[0]).not.toHaveProperty("derivedFrom");
+    expect([...new Set(typesOf(messages, /^(?:permission|sandbox|hook|process|tool)\./))]).toEqual([
+      "tool.started",
+      "permission.evaluated",
+      "hook.started",
+      "hook.completed",
+      "sandbox.applied",
+      "tool.args",
+      "tool.progress",
+      "process.started",
+      "process.output",
+      "process.completed",
+      "tool.result",
+    ]);
+  });
+
+  it("that is ended with its run is told so to readers of the runtime stream [RW-GOVERN-4]", async () => {
+    const run_id = await start(server.url, calling("shell", { command: "sleep 60" }));
+    await waitFor(server.url, run_id, "process.started");
+    await control(server.url, run_id, "abort");
+    const messages = await messagesOf(run_id);
+    expect(typesOf(messages, /^process\.|^tool\.failed/)).toEqual([
+      "process.started",
+      "process.terminated",
+      "tool.failed",
+    ]);
+    expect(messages.find(({ type }) => type === "process.terminated")).toHaveProperty("derivedFrom");
+  });
+
+  it("that another direction has made pointless is told to have been stopped [RW-GOVERN-4]", async () => {
+    const run_id = await start(server.url, calling("shell", { command: "sleep 60" }));
+    await waitFor(server.url, run_id, "process.started");
+    await control(server.url, run_id, "redirect", { instruction: script() });
+    const facts = factsOf(await ended(server.url, run_id), "process");
+    expect(facts).toMatchObject([
+      { type: "process.started" },
+      { type: "process.terminated", reason: "aborted" },
+    ]);
+  });
+});

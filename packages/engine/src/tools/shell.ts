@@ -55,7 +55,7 @@ export function shellTool({ path }: ShellOptions = {}): Tool {
         timeout_s: { type: "number", exclusiveMinimum: 0, maximum: toolLimits.shellMsMax / 1000 },
       },
     },
-    async run({ command, timeout_s = toolLimits.shellMs / 1000 }, { signal, workspace, say }) {
+    async run({ command, timeout_s = toolLimits.shellMs / 1000 }, { signal, workspace, say, began }) {
       signal.throwIfAborted();
       const shell = spawn("/bin/sh", ["-c", command], {
         cwd: workspace,
@@ -64,17 +64,26 @@ export function shellTool({ path }: ShellOptions = {}): Tool {
         // A session and a group of its own, named by its process id.
         detached: true,
       });
+      const tellEnd = began({ command, cwd: ".", pid: shell.pid });
       const output = collect(shell, say);
       const closed = once(shell, "close").catch(() => {});
       const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
-      await ended(shell, AbortSignal.any([signal, late]));
+      await ended(shell, AbortSignal.any([signal, late])).catch((error: unknown) => {
+        tellEnd({ kind: "failed", reason: "not-started" });
+        throw error;
+      });
       const { exitCode: exit_code } = shell;
       await endGroup(shell.pid);
       await Promise.race([closed, sleep(toolLimits.shellDrainMs, undefined, { ref: false })]);
       shell.stdout.destroy();
       shell.stderr.destroy();
-      signal.throwIfAborted();
       const timed_out = exit_code === null && late.aborted;
+      if (exit_code !== null) tellEnd({ kind: "completed", exit_code });
+      else {
+        const reason = signal.aborted ? "aborted" : timed_out ? "timeout" : "signal";
+        tellEnd({ kind: "terminated", signal: shell.signalCode, reason });
+      }
+      signal.throwIfAborted();
       return { exit_code, signal: shell.signalCode, timed_out, ...output() };
     },
   });
@@ -102,7 +111,8 @@ function collect(
   const take = (text: string): void => {
     if (text === "") return;
     kept.add(text);
-    if (sayable <= 0) return;
+    // What has just filled it is followed by a note, too.
+    if (sayable < 0) return;
     const bytes = Buffer.byteLength(text);
     say(bytes <= sayable ? text : "\n[… the rest is not shown …]\n");
     sayable -= bytes;

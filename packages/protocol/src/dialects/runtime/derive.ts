@@ -28,10 +28,17 @@ export function deriveOpening(first: Event): Around {
 
 /** What is said around an event's own message. `state` is that before the event. */
 export function derive(state: RuntimeState, e: Event): Around {
-  const { turnIs, asked, planAsked, plan } = contextOf(state, e.child_id ?? e.run_id);
+  const { turnIs, asked, processes, planAsked, plan } = contextOf(state, e.child_id ?? e.run_id);
   if (is(e, "tool.start")) {
     const scope = { tool_call_id: e.payload.call_id };
     return after({ type: "tool.progress", scope, payload: { status: "running" } });
+  }
+  if (is(e, "tool.end")) {
+    const { call_id } = e.payload;
+    const process_id = Object.hasOwn(processes, call_id) ? processes[call_id] : undefined;
+    if (process_id === undefined) return nothing;
+    const scope = { tool_call_id: call_id, process_id };
+    return before({ type: "process.terminated", scope, payload: { signal: null, reason: "ended" } });
   }
   if (is(e, "approval.requested") && e.payload.call_id != null) {
     const { approval_id, call_id } = e.payload;
@@ -62,6 +69,10 @@ export function derive(state: RuntimeState, e: Event): Around {
 
 function after(...messages: readonly Derived[]): Around {
   return { before: [], after: messages };
+}
+
+function before(...messages: readonly Derived[]): Around {
+  return { before: messages, after: [] };
 }
 
 function turn(name: "started" | "completed" | "failed", payload: Facts): Derived {

@@ -1,7 +1,7 @@
 // What an encoder remembers: where the stream stands, and per run that lives what later messages refer to. What has
 // ended is dropped, so the state stays small however long the log is.
 
-import { type Event, endsRun, is } from "../../events.js";
+import { type Event, endsRun, type Facts, is } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { isFinal } from "../../state.js";
@@ -29,6 +29,8 @@ export interface RunContext {
   readonly ended: readonly string[];
   /** Approvals of calls that wait, by their ids. */
   readonly asked: { readonly [approval_id: string]: string };
+  /** Processes that end with their call, by the call. */
+  readonly processes: { readonly [call_id: string]: string };
   readonly plan: string | null;
   /** The plan that waits for approval. */
   readonly planAsked: string | null;
@@ -50,6 +52,7 @@ const firstContext: RunContext = {
   calls: [],
   ended: [],
   asked: {},
+  processes: {},
   plan: null,
   planAsked: null,
 };
@@ -92,18 +95,21 @@ export function advanced(state: RuntimeState, e: Event): RuntimeState {
 }
 
 function changeOf(context: RunContext, e: Event): Partial<RunContext> | undefined {
-  const { calls, ended, asked, plan } = context;
+  const { calls, ended, asked, processes, plan } = context;
   if (is(e, "tool.call") || is(e, "tool.start")) {
     const { call_id } = e.payload;
     return calls.includes(call_id) ? undefined : { calls: [...calls, call_id] };
   }
   if (is(e, "tool.end")) {
     const { call_id } = e.payload;
+    const { [call_id]: _, ...others } = processes;
     return {
+      processes: others,
       calls: calls.filter((id) => id !== call_id),
       ended: [...ended.filter((id) => id !== call_id), call_id].slice(-endedMax),
     };
   }
+  if (e.type.startsWith("process.")) return processChange(processes, e);
   if (is(e, "step.boundary")) return { step: e.payload.step_index + 1 };
   if (is(e, "approval.requested")) {
     const { approval_id, call_id } = e.payload;
@@ -125,6 +131,20 @@ function changeOf(context: RunContext, e: Event): Partial<RunContext> | undefine
   if (is(e, "turn.started")) return { turnIs: "started" };
   if (is(e, "turn.completed") || is(e, "turn.failed")) return { turnIs: "ended" };
   return undefined;
+}
+
+function processChange(
+  processes: RunContext["processes"],
+  { type, payload, scope }: Event,
+): Partial<RunContext> | undefined {
+  const { tool_call_id: call_id, process_id } = scope ?? {};
+  if (call_id === undefined || process_id === undefined) return undefined;
+  if (type === "process.started" && (payload as Facts).endsWithCall === true)
+    return { processes: { ...processes, [call_id]: process_id } };
+  const isEnd = /\.(?:completed|failed|terminated)$/.test(type);
+  if (!isEnd || !Object.hasOwn(processes, call_id) || processes[call_id] !== process_id) return undefined;
+  const { [call_id]: _, ...others } = processes;
+  return { processes: others };
 }
 
 function withContext(state: RuntimeState, run_id: string, change: Partial<RunContext>): RuntimeState {
