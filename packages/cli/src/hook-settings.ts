@@ -59,8 +59,7 @@ function hookOf(given: unknown, n: number, before: readonly HookCommand[]): Hook
 
 /** As given; else as the program is called, with a number where there are several. */
 function nameOf(given: unknown, program: string, before: readonly HookCommand[]): string | undefined {
-  const isFree = (name: string): boolean =>
-    name !== "input-check" && !before.some((hook) => hook.name === name);
+  const isFree = (name: string): boolean => !ownNames.has(name) && !before.some((hook) => hook.name === name);
   if (given !== undefined)
     return typeof given === "string" && namePattern.test(given) && isFree(given) ? given : undefined;
   const base =
@@ -71,6 +70,8 @@ function nameOf(given: unknown, program: string, before: readonly HookCommand[])
   return names.find(isFree);
 }
 
+/** The engine's own. */
+const ownNames: ReadonlySet<string> = new Set(["input-check", "file-changes"]);
 const namePattern = /^[A-Za-z0-9_.-]{1,48}$/;
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -4,8 +4,10 @@
 //   permission ─▶ pre_tool_use ─▶ sandbox, tool.start ─▶ run-tool.ts ─▶ post_tool_use, post_tool_failure ─▶ tool.end
 
 import type { Draft, Facts } from "@runwire/protocol";
+import { watchFiles } from "./artifacts/watch.js";
 import { approve } from "./asks.js";
-import type { HookPoint } from "./hooks/hook.js";
+import { fileChangesHook } from "./hooks/file-changes.js";
+import type { Hook, HookPoint } from "./hooks/hook.js";
 import { type Hooked, runHooks } from "./hooks/run-hooks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
@@ -83,7 +85,9 @@ async function begin(running: Running): Promise<{ readonly input: unknown } | un
     return undefined;
   }
   // After whoever may have edited the input: none runs that the hooks have not seen.
-  const { input, refusal } = await hooked(running, "pre_tool_use", { input: verdict.input });
+  const { input, refusal } = await hooked(running, loop.hooks, "pre_tool_use", {
+    input: verdict.input,
+  });
   if (!(await mayBegin())) return undefined;
   if (refusal !== null) {
     const { kind, why } = refusal;
@@ -102,6 +106,20 @@ async function begin(running: Running): Promise<{ readonly input: unknown } | un
 
 /** Runs it to its end. */
 async function finish(running: Running): Promise<void> {
+  const { loop, call, tool } = running;
+  // What only reads changes nothing.
+  if (tool.effect === "read-only") return finishWith(running, loop.hooks);
+  const { workspace, root_id } = loop;
+  const watch = await watchFiles(workspace);
+  try {
+    const changed = fileChangesHook(watch, { call_id: call.call_id, root_id, workspace });
+    await finishWith(running, [changed, ...loop.hooks]);
+  } finally {
+    watch.close();
+  }
+}
+
+async function finishWith(running: Running, hooks: readonly Hook[]): Promise<void> {
   const { loop, call, tool, told, signal } = running;
   const beganMs = loop.host.clock.monotonic();
   const outcome = await runTool(loop, tool, call, signal, told);
@@ -110,18 +128,18 @@ async function finish(running: Running): Promise<void> {
     if (loop.stopping.aborted && outcome.ok === true) await endedLast(running, timed);
     return;
   }
-  const end = await looked(running, timed);
+  const end = await looked(running, hooks, timed);
   // A run that was ended or redirected meanwhile has closed its calls itself.
   if (!signal.aborted) await told.write(endOf(call, end));
 }
 
 /** What a call came to, after the hooks have looked at it. */
-async function looked(running: Running, end: Facts): Promise<Facts> {
+async function looked(running: Running, hooks: readonly Hook[], end: Facts): Promise<Facts> {
   const { input } = running.call;
   const { ok, output, error, ...rest } = end;
   const { refusal } = ok
-    ? await hooked(running, "post_tool_use", { input, output })
-    : await hooked(running, "post_tool_failure", { input, error: error as Facts });
+    ? await hooked(running, hooks, "post_tool_use", { input, output })
+    : await hooked(running, hooks, "post_tool_failure", { input, error: error as Facts });
   if (refusal === null) return end;
   if (!ok) {
     const told = error as Facts;
@@ -133,11 +151,12 @@ async function looked(running: Running, end: Facts): Promise<Facts> {
 
 function hooked(
   { loop, call, tool, told, signal }: Running,
+  hooks: readonly Hook[],
   point: HookPoint,
   of: { readonly input: unknown; readonly output?: unknown; readonly error?: Facts },
 ): Promise<Hooked> {
   const { run_id } = loop.run;
-  const { workspace, hooks, host } = loop;
+  const { workspace, host } = loop;
   const { call_id } = call;
   const { monotonic } = host.clock;
   return runHooks(hooks, { point, run_id, call_id, tool, workspace, ...of }, { told, monotonic, signal });

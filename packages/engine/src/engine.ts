@@ -102,6 +102,7 @@ export function engine(options: EngineOptions): MakeAgent {
         tools,
         hooks,
         given: await givenTo(host, run, signal),
+        root_id: record.root_id,
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
         settle: (named) => places.settle(record, named),

@@ -1,11 +1,20 @@
 // What the agent tells of its own governance: who let a tool run, what it was held to, what hooks said, which commands
 // ran and which files have changed. Facts in the log, and said by the runtime dialect as they are.
 
-import { builtInTools, checkedTool, clarifyTool, engine, type HookCommand, type Tool } from "@runwire/engine";
+import { createHash } from "node:crypto";
+import {
+  builtInTools,
+  checkedTool,
+  clarifyTool,
+  engine,
+  type HookCommand,
+  spawnTool,
+  type Tool,
+} from "@runwire/engine";
 import { type Event, type Facts, strictSchemaVersion, validateRuntime } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { control } from "./calls.js";
+import { call, control } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
 import { calling, ended, lastState, ofType, script, scriptedModel, start, waitFor } from "./scripted.js";
 import { underTest } from "./under-test.js";
@@ -69,12 +78,14 @@ const hooks: readonly HookCommand[] = [
 const own = builtInTools({ shell: {}, web: { resolve: async () => ["10.0.0.7"] } });
 const agent = engine({
   modelOf: () => scriptedModel,
-  tools: [...own, clarifyTool, sayTool, ...hooks.flatMap(({ tools }) => tools.map(hookedTool))],
+  tools: [...own, clarifyTool, spawnTool, sayTool, ...hooks.flatMap(({ tools }) => tools.map(hookedTool))],
   hooks,
   planningGate: "off",
 });
-const server = underTest((settings: Parameters<typeof startGateway>[0], clock) =>
-  startGateway(settings, clock, agent),
+const server = underTest(
+  (settings: Parameters<typeof startGateway>[0], clock) => startGateway(settings, clock, agent),
+  // That a workspace is too deep for a checkpoint is no news here.
+  { log: "error" },
 );
 
 const governance = /^(?:permission|sandbox|hook|process|artifact|tool)\./;
@@ -359,5 +370,147 @@ describe("a command", () => {
       { type: "process.started" },
       { type: "process.terminated", reason: "aborted" },
     ]);
+  });
+});
+
+describe("a changed file", () => {
+  const files = (...commands: readonly string[]): string =>
+    script(...commands.map((command) => ({ calls: [{ tool: "shell", input: { command } }] })));
+  const blob = async (ref: unknown): Promise<Buffer> => {
+    const response = await fetch(`${server.url}/v1/blobs/${ref}`);
+    expect(response.status).toBe(200);
+    return Buffer.from(await response.arrayBuffer());
+  };
+  const hashed = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+
+  it("is an artifact with its content, its version and its difference [RW-GOVERN-5]", async () => {
+    const write = (content: string) => ({
+      calls: [{ tool: "file.write", input: { path: "notes/a.md", content } }],
+    });
+    const events = await run(script(write("one\ntwo\n"), write("one\n2\n")));
+    const [made, changed, ...more] = factsOf(events, "artifact");
+    expect(more).toEqual([]);
+    expect(made).toMatchObject({
+      path: "notes/a.md",
+      change: "created",
+      bytes: 8,
+      media_type: "text/markdown",
+      version_id: hashed("one\ntwo\n"),
+      preview: "one\ntwo\n",
+      tool_call_id: ofType(events, "tool.end")[0]?.call_id,
+    });
+    expect(changed).toMatchObject({
+      artifact_id: made?.artifact_id,
+      change: "modified",
+      version_id: hashed("one\n2\n"),
+      previous_version_id: made?.version_id,
+    });
+    expect(String(await blob(made?.read_ref))).toBe("one\ntwo\n");
+    expect(String(await blob(changed?.read_ref))).toBe("one\n2\n");
+    expect(String(await blob(changed?.diff_ref))).toBe(
+      "--- a/notes/a.md\n+++ b/notes/a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+    );
+    const said = (await messagesOf(String(events[0]?.run_id))).filter(
+      ({ type }) => type === "artifact.changed",
+    );
+    expect(said.map(({ artifactId }) => artifactId)).toEqual([made?.artifact_id, made?.artifact_id]);
+  });
+
+  it("is found whatever changed it, and told with the call that did [RW-GOVERN-5]", async () => {
+    const events = await run(
+      files(
+        "echo a > a.txt; printf '\\000\\001' > b.bin; mkdir c; echo d > c/d.txt",
+        "rm a.txt; echo e >> c/d.txt; touch b.bin",
+        "true",
+      ),
+    );
+    const ends = ofType(events, "tool.end").map(({ call_id }) => call_id);
+    const told = factsOf(events, "artifact").map(({ path, change, tool_call_id }) => [
+      ends.indexOf(tool_call_id),
+      path,
+      change,
+    ]);
+    expect(told).toEqual([
+      [0, "a.txt", "created"],
+      [0, "b.bin", "created"],
+      [0, "c/d.txt", "created"],
+      [1, "a.txt", "deleted"],
+      [1, "c/d.txt", "modified"],
+    ]);
+    const facts = factsOf(events, "artifact");
+    expect(await blob(facts[1]?.read_ref)).toEqual(Buffer.from([0, 1]));
+    expect(facts[1]).toMatchObject({ media_type: "application/octet-stream" });
+    expect(facts[1]).not.toHaveProperty("diff_ref");
+    expect(String(await blob(facts[3]?.diff_ref))).toContain("-a\n");
+    expect(facts[3]).not.toHaveProperty("read_ref");
+    // Facts come before the end of their call, and the hook that found them is told around them.
+    const types = events.map(({ type }) => type);
+    expect(types.indexOf("artifact.changed")).toBeLessThan(types.indexOf("tool.end"));
+    const looks = factsOf(events, "hook").filter(
+      ({ name, type }) => name === "file-changes" && type === "hook.completed",
+    );
+    expect(looks.map(({ files }) => files)).toEqual([3, 2, 0]);
+  });
+
+  it("that is too large, or one of too many, is told with less [RW-GOVERN-5]", async () => {
+    const events = await run(
+      files(
+        "head -c 5000000 /dev/zero > large",
+        "i=0; while [ $i -lt 60 ]; do echo $i > f$i; i=$((i+1)); done",
+      ),
+    );
+    const [large, ...many] = factsOf(events, "artifact");
+    expect(large).toMatchObject({
+      path: "large",
+      bytes: 5_000_000,
+      version_id: expect.stringMatching(/^sha256:/),
+    });
+    expect(large).not.toHaveProperty("read_ref");
+    expect(many).toHaveLength(51);
+    expect(many.at(-1)).toMatchObject({ change: "more", more: 10 });
+  });
+
+  it("is told once, also where several calls work at the same time, and is the same in children [RW-GOVERN-5]", async () => {
+    const write = (path: string) => ({ tool: "file.write", input: { path, content: path } });
+    const paths = ["1", "2", "3", "4", "5", "6"];
+    const child = script({ calls: [write("1")] });
+    const events = await run(
+      script(
+        { calls: paths.map(write) },
+        { calls: [{ tool: "shell", input: { command: "rm 1" } }] },
+        {
+          calls: [{ tool: "spawn", input: { prompt: child } }],
+        },
+      ),
+    );
+    const facts = factsOf(events, "artifact");
+    expect(
+      facts
+        .slice(0, 6)
+        .map(({ path }) => path)
+        .toSorted(),
+    ).toEqual(paths);
+    expect(facts.slice(6).map(({ path, change }) => [path, change])).toEqual([
+      ["1", "deleted"],
+      ["1", "created"],
+    ]);
+    expect(new Set(facts.filter(({ path }) => path === "1").map(({ artifact_id }) => artifact_id)).size).toBe(
+      1,
+    );
+  });
+
+  it("goes with its run: what was kept of it is erased [RW-GOVERN-5]", async () => {
+    const events = await run(files("echo only here $$ > x"));
+    const [fact] = factsOf(events, "artifact");
+    await blob(fact?.read_ref);
+    await call(server.url, "DELETE", `/v1/agent/runs/${events[0]?.run_id}`);
+    expect((await fetch(`${server.url}/v1/blobs/${fact?.read_ref}`)).status).toBe(404);
+  });
+
+  it("is no reason to stop where the files cannot be told [RW-GOVERN-5]", async () => {
+    const deep = Array.from({ length: 20 }, () => "d").join("/");
+    const events = await run(files(`mkdir -p ${deep}; echo x > ${deep}/x`));
+    expect(factsOf(events, "hook").at(-1)).toMatchObject({ type: "hook.failed", name: "file-changes" });
+    expect(ofType(events, "tool.end")).toMatchObject([{ ok: true }]);
   });
 });

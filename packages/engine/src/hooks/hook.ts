@@ -1,7 +1,7 @@
 // What looks at a call before its tool runs and after it has. The operator's commands and the engine's own checks are
 // the same thing: each is told when it begins and how it ended, may refuse, and may fail without harm.
 
-import type { Facts } from "@runwire/protocol";
+import type { Draft, Facts } from "@runwire/protocol";
 import type { Tool } from "../tool.js";
 
 export type HookPoint = "pre_tool_use" | "post_tool_use" | "post_tool_failure";
@@ -24,8 +24,10 @@ export type HookAnswer =
       readonly kind: "go";
       /** Takes the place of the tool's input, before it runs. */
       readonly input?: unknown;
-      /** What there is to tell of the call, besides. */
+      /** More to tell of it with its end … */
       readonly facts?: Facts;
+      /** … and of the call before. */
+      readonly told?: readonly Draft[];
     }
   | {
       readonly kind: "refuse";

@@ -37,7 +37,8 @@ export async function runHooks(hooks: readonly Hook[], call: HookCall, around: A
       const isChanged = call.point === "pre_tool_use" && answer.input !== undefined;
       if (isChanged) input = fitting(call, answer.input);
       const outcome = isChanged ? "changed" : "passed";
-      told.add(fact("hook.completed", { outcome, ...answer.facts, ...duration() }));
+      const completed = fact("hook.completed", { outcome, ...answer.facts, ...duration() });
+      told.add(...(answer.told ?? []), completed);
     } catch (error) {
       if (signal.aborted) break;
       const { required } = hook;
