@@ -1,5 +1,6 @@
 import { RunwireError } from "@runwire/protocol";
 import { describe, expect, test } from "vitest";
+import { ask } from "./http.js";
 import { limits } from "./limits.js";
 import { refusalOf } from "./refusal.js";
 
@@ -17,6 +18,18 @@ describe("a refusal", () => {
 
   test.each([408, 429, 500, 502, 503, 504, 507])("with %i may be tried again", async (status) => {
     expect(await refusal(status)).toMatchObject({ again: true });
+  });
+
+  test("whose body breaks off is an answer that was lost", async () => {
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode('{"error":{"code":"KAI-RUN'));
+        controller.error(new Error("cut"));
+      },
+    });
+    const cut: typeof fetch = async () => new Response(body, { status: 404 });
+    const answer = await ask({ base: "http://a", fetch: cut }, { path: "/" });
+    expect(answer).toMatchObject({ ok: false, again: true, error: { code: "KAI-STREAM-CONN-0003" } });
   });
 
   test("is what the server says it is, whatever its status", async () => {

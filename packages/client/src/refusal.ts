@@ -13,13 +13,21 @@ export interface Refusal {
   readonly retryMs: number;
 }
 
+/** Throws where the answer broke off: then nobody knows what it was. */
 export async function refusalOf(response: Response, nowMs: number): Promise<Refusal> {
-  // A proxy's HTML, or nothing: the status says enough.
-  const body: unknown = await response.json().catch(() => undefined);
-  const told = errorIn(body);
+  const told = errorIn(parsed(await response.text()));
   const again = told?.again ?? (response.status === 408 || response.status === 429 || response.status >= 500);
   const error = told?.error ?? foreign(again, `HTTP ${response.status} from ${response.url}`);
   return { ok: false, error, again, retryMs: retryAfterMs(response.headers.get("retry-after"), nowMs) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // A proxy's HTML, or nothing: the status says enough.
+    return undefined;
+  }
 }
 
 /** The error that `{"error":{code,message,retry}}` tells, or undefined. */

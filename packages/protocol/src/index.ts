@@ -43,6 +43,7 @@ export * from "./ids.js";
 export * from "./inbox.js";
 export * from "./limits.js";
 export * from "./logs.js";
+export { type NodeText, nodeTexts } from "./nodes.js";
 export * from "./parse.js";
 export { reduce } from "./reduce.js";
 export * from "./state.js";

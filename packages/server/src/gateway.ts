@@ -1,6 +1,7 @@
 // The one place where the server's rooms are put together.
 
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import { follower, type MakeAgent, wholeBlob } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
@@ -49,7 +50,8 @@ import {
   type Settings,
   toldSettings,
 } from "./settings.js";
-import { sqliteStore } from "./stores/sqlite/store.js";
+import type { Store } from "./store.js";
+import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
 import { storeObserver, sweep } from "./trouble.js";
@@ -57,6 +59,8 @@ import { version } from "./version.js";
 
 export interface Gateway {
   readonly url: string;
+  /** Serves a connection that did not come through the door. */
+  take(connection: Duplex): void;
   /** Stops taking connections, lets streams leave and requests finish, and closes the store. */
   close(): Promise<void>;
 }
@@ -73,11 +77,12 @@ function makeDataFolder(path: string): void {
   }
 }
 
-/** `clock` is for tests that hold time; `makeAgent` brings the built-in agent. */
+/** `clock` and `openStore` are for tests that hold time and the disk; `makeAgent` brings the built-in agent. */
 export async function startGateway(
   given: Partial<Settings> = {},
   clock: Clock = systemClock,
   makeAgent?: MakeAgent,
+  openStore: (options: SqliteOptions) => Store = sqliteStore,
 ): Promise<Gateway> {
   const settings: Settings = { ...defaultSettings, ...given };
   const { dataFolder, durability, host, port, graceMs } = settings;
@@ -89,7 +94,7 @@ export async function startGateway(
   const report = reportTo(linesTo(process.stderr, counted.logLinesDropped), settings.log, clock.now);
   const credentials = credentialsFor(settings, clock, report);
   const observe = storeObserver({ clock, metrics: counted, report });
-  const store = sqliteStore({ path: join(dataFolder, "runwire.db"), durability, clock, observe });
+  const store = openStore({ path: join(dataFolder, "runwire.db"), durability, clock, observe });
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
@@ -199,6 +204,7 @@ export async function startGateway(
 
   return {
     url,
+    take: (connection) => void server.emit("connection", connection),
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });
       rooms.connections.leave();

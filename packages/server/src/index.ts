@@ -21,4 +21,5 @@ export { authModes, checkSettings, defaultSettings, type Settings, tenantRates }
 export type { RunKey, Store } from "./store.js";
 export { type DatabaseFacts, inspectDatabase, isLocked } from "./stores/sqlite/inspect.js";
 export { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
+export { type Writer, writerHere } from "./stores/sqlite/writer.js";
 export { type Transcripts, transcripts } from "./transcripts.js";

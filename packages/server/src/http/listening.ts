@@ -38,6 +38,8 @@ export async function listen(server: Server, host: string, port: number): Promis
     },
     async close(graceMs) {
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+      // Those too that did not come through the door, of which Node knows nothing.
+      const left = [...sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve)));
       // Those that become idle later, too: nobody waits for a client's keep-alive. HTTP/2 looks after its own.
       const idle = setInterval(() => server.closeIdleConnections?.(), idleLookMs);
       for (const session of sessions) session.close();
@@ -45,6 +47,7 @@ export async function listen(server: Server, host: string, port: number): Promis
         for (const socket of sockets) socket.destroy();
       }, graceMs);
       await stopped;
+      await Promise.all(left);
       clearInterval(idle);
       clearTimeout(grace);
     },

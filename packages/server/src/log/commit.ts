@@ -2,7 +2,7 @@
 // store holds still. No I/O happens here, and nothing here outlives a commit that fails.
 //
 // Shaping (per producing run):
-//   delta    → the full log at once, and into its group (type, call_id)
+//   delta    → the full log at once, and into its group (groups.ts)
 //   control  → first every group of the run, oldest first, to the default log; then itself to both
 //   due      → 100 ms after the last tick: the core group that has waited longest, and every extended one
 // A joined record stores in `covers` how far into the full log its group now reaches, so what is pending is
@@ -18,15 +18,13 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
+import { type Group, joinedChars, joinedPayload } from "./groups.js";
 import {
   advance,
   feedHead,
   firstHead,
-  type Group,
   type Head,
   isEnded,
-  joinedChars,
-  joinedPayload,
   nextIn,
   type RunRecord,
   withProducer,

@@ -22,28 +22,12 @@ import {
   shownQuestion,
   textOf,
 } from "./asked.js";
+import { covered, type Group, isModelText, pended } from "./groups.js";
 import type { Place, ProducerMark, Record } from "./record.js";
 
 export interface ViewHead {
   readonly pos: number;
   readonly seq: number;
-}
-
-/** Deltas of one (type, call, process) that the full log holds and the default log does not yet. */
-export interface Group {
-  readonly type: EventType;
-  readonly call_id: string | null;
-  readonly process_id: string | null;
-  /** Full position of the first pending delta; groups are emitted in this order. */
-  readonly first: number;
-  /** Full position of the last pending delta: what the joined record will cover. */
-  readonly last: number;
-  /** The first pending delta's payload; the joined record differs from it in what is joined only. */
-  readonly payload: Facts;
-  readonly scopeText: string | null;
-  /** What is pending, joined: text, or a list of audio chunks. */
-  readonly text: string;
-  readonly chunks: readonly string[] | null;
 }
 
 export interface Request {
@@ -211,12 +195,16 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
   const flow = flowOf(record.type);
   if (flow !== "control") {
     // A delta is pending from the full log until the default log's record that covers it.
-    if (place.fullPos !== 0) return { ...head, ...pended(head, record, place.fullPos, payload()) };
-    const { type, covers } = record;
-    const of = groupOf(type, payload());
-    head.groups = head.groups.filter((group) => !sameGroup(group, of) || group.last > (covers ?? 0));
+    const p = payload();
+    const isSaid = isModelText(record.type, p);
+    if (place.fullPos !== 0) {
+      head.groups = pended(head.groups, record, place.fullPos, p);
+      head.unsettled ||= isSaid;
+      return head;
+    }
+    head.groups = covered(head.groups, record, p);
     head.tickMs = Date.parse(record.ts);
-    if (isModelText(of)) head.saidPos = place.defaultPos;
+    if (isSaid) head.saidPos = place.defaultPos;
     return head;
   }
   const p = payload();
@@ -285,59 +273,6 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
   }
   return head;
-}
-
-function pended(head: Head, record: Record, pos: number, payload: Facts): Pick<Head, "groups" | "unsettled"> {
-  const { type, scopeText } = record;
-  const of = groupOf(type, payload);
-  const unsettled = head.unsettled || isModelText(of);
-  // Only the type says what is joined: a producer may give a text delta a member of its own called `chunks`.
-  const isAudio = type === "audio.delta";
-  const text = isAudio ? "" : (payload.text as string);
-  const chunks = isAudio ? (payload.chunks as readonly string[]) : null;
-  if (text === "" && (chunks === null || chunks.length === 0)) return { groups: head.groups, unsettled };
-  const at = head.groups.findIndex((group) => sameGroup(group, of));
-  const known = head.groups[at];
-  if (known === undefined) {
-    const group = { ...of, first: pos, last: pos, payload, scopeText, text, chunks };
-    return { groups: [...head.groups, group], unsettled };
-  }
-  const more = {
-    ...known,
-    last: pos,
-    text: known.text + text,
-    chunks: known.chunks === null ? null : [...known.chunks, ...(chunks ?? [])],
-  };
-  return { groups: head.groups.with(at, more), unsettled };
-}
-
-/** What a group is told apart by, beside its run. */
-type GroupName = Pick<Group, "type" | "call_id" | "process_id">;
-
-function groupOf(type: EventType, { call_id, process_id }: Facts): GroupName {
-  return {
-    type,
-    call_id: typeof call_id === "string" ? call_id : null,
-    // Elsewhere it is a member like any other.
-    process_id: type === "process.output" && typeof process_id === "string" ? process_id : null,
-  };
-}
-
-function sameGroup(a: GroupName, b: GroupName): boolean {
-  return a.type === b.type && a.call_id === b.call_id && a.process_id === b.process_id;
-}
-
-function isModelText({ type, call_id }: GroupName): boolean {
-  return type === "text.delta" && call_id === null;
-}
-
-/** The payload of the record that covers a group. */
-export function joinedPayload({ payload, text, chunks }: Group): Facts {
-  return chunks === null ? { ...payload, text } : { ...payload, chunks };
-}
-
-export function joinedChars({ text, chunks }: Group): number {
-  return chunks === null ? text.length : chunks.reduce((sum, chunk) => sum + chunk.length, 0);
 }
 
 function request(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {

@@ -1,7 +1,7 @@
 // SHAPE: the default log says what the full log says, at most ten times a second, and a restart in between
 // changes nothing of it. What is sound is said in soundness.ts; here runs are produced in every rhythm.
 
-import { type Draft, limits } from "@runwire/protocol";
+import { type Draft, type Event, type Facts, limits, nodeTexts } from "@runwire/protocol";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { arbitraryRun } from "../../arbitrary-runs.js";
@@ -109,6 +109,27 @@ export function shapeLaws(open: Open): void {
         ["tool.args.delta", "{}"],
         ["text.delta", "t1"],
       ]);
+    }));
+
+  it("what nodes say in turns is told apart in both views [RW-SHAPE-7]", () =>
+    onTrial(open, async (trial) => {
+      const said = fc.record({
+        type: fc.constantFrom("text.delta", "reasoning.delta"),
+        payload: fc.record({ text: fc.string({ maxLength: 3 }), node: nodeName }, { requiredKeys: ["text"] }),
+        scope: fc.record({ node_id: nodeName, turn_id: fc.constant("turn_1") }, { requiredKeys: [] }),
+      }) as fc.Arbitrary<Draft>;
+      await fc.assert(
+        fc.asyncProperty(fc.array(said, { minLength: 1, maxLength: 20 }), rhythm, async (drafts, beats) => {
+          const key = await newRun(trial);
+          await produce(trial, key, drafts, beats);
+          await sweepOut(trial, key);
+          const full = await wholeLog(trial.store, key, "full");
+          const joined = await wholeLog(trial.store, key, "default");
+          for (const type of ["text.delta", "reasoning.delta"])
+            expect(unitsByNode(joined, type)).toEqual(unitsByNode(full, type));
+        }),
+        caseCount(50),
+      );
     }));
 
   it("a group that has joined 1 MiB goes at once, however soon after the last [RW-SHAPE-5]", () =>
@@ -231,4 +252,18 @@ async function sweepOut(trial: Trial, key: Key): Promise<void> {
     trial.clock.pass(limits.tickMs);
     await trial.ingest.sweep();
   }
+}
+
+const nodeName = fc.constantFrom("think", "act");
+
+/** What was said of a type, each unit with who said it. */
+function unitsByNode(events: readonly Event[], type: string): readonly (readonly unknown[])[] {
+  return events.flatMap((e) => {
+    if (e.type !== type) return [];
+    const payload = e.payload as Facts;
+    const speakers = nodeTexts(payload, e.scope).flatMap(({ node, node_id, chars }) =>
+      Array.from({ length: chars }, () => [node, node_id]),
+    );
+    return speakers.map((speaker, at) => [...speaker, String(payload.text).charAt(at)]);
+  });
 }

@@ -1,6 +1,7 @@
 // A log said in Loom. Most events are one message; a run's end is the reply, or an error.
 
 import { type Event, type Facts, is, type NamedType } from "../../events.js";
+import { nodeTexts } from "../../nodes.js";
 import { isObject } from "../../parse.js";
 import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
 import { entered, leaving, left, over, spanFor } from "./spans.js";
@@ -15,6 +16,36 @@ export interface LoomMessage {
 }
 
 export function speak(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
+  const turns = (e.payload as Facts).nodes === undefined ? [] : turnsOf(e);
+  if (turns.length < 2) return speakOne(before, e);
+  let state = before;
+  const messages = turns.flatMap((turn) => {
+    const [after, said] = speakOne(state, turn);
+    state = after;
+    return said;
+  });
+  return [state, messages];
+}
+
+/** What several nodes said in turns, as one event each. */
+function turnsOf(e: Event): readonly Event[] {
+  if (!is(e, "text.delta") && !is(e, "reasoning.delta")) return [];
+  const { id, ts, type, run_id, child_id, pos, seq } = e;
+  const { nodes: _, node: _first, text, ...payload } = e.payload;
+  const { node_id: _id, ...scope } = e.scope ?? {};
+  let from = 0;
+  return nodeTexts(e.payload, e.scope).map(({ node, node_id, chars }) => {
+    const said = text.slice(from, from + chars);
+    from += chars;
+    return {
+      ...{ id, ts, type, run_id, child_id, pos, seq },
+      payload: { ...payload, text: said, ...(node === undefined ? {} : { node }) },
+      scope: { ...scope, ...(node_id === undefined ? {} : { node_id }) },
+    };
+  });
+}
+
+function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
   const { session_id, node_id: named } = envelopeOf(e);
   const state = session_id === undefined ? before : { ...before, session_id };
   const [after, sayings] = inNodes(state, e);

@@ -27,7 +27,7 @@ import { recover } from "./recover.js";
 import type { Write } from "./schema.js";
 import { segmentReader } from "./segment-reader.js";
 import { watch } from "./watch.js";
-import { writerThread } from "./writer.js";
+import { type Writer, writerThread } from "./writer.js";
 
 export interface SqliteOptions {
   readonly path: string;
@@ -37,6 +37,8 @@ export interface SqliteOptions {
   readonly hotRowsMax?: number;
   readonly hotBytesMax?: number;
   readonly observe?: StoreObserver;
+  /** Who writes; a thread of its own by default. */
+  readonly openWriter?: (path: string, durability: Durability) => Writer;
 }
 
 /** Cuts of the hot part fall at multiples of this, so that readers share them. */
@@ -75,7 +77,7 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
   const lastRow = recover({ reader, hot, heads, ids });
   const watched = watch(clock, heads);
   for (const head of heads.values()) watched.see(head);
-  const writer = writerThread(path, durability);
+  const writer = (options.openWriter ?? writerThread)(path, durability);
   let heard: (log: RunKey) => void = () => {};
   let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
   let erased: (roots: readonly RunKey[]) => Promise<void> = async () => {};

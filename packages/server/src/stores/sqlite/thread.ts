@@ -2,10 +2,9 @@
 // commit, which with `synchronous=FULL` means after the fsync of the write-ahead log.
 
 import { parentPort, workerData } from "node:worker_threads";
-import type { StatementSyncInstance } from "@photostructure/sqlite";
-import { hotChecksum } from "./hot-checksum.js";
 import { openDatabase } from "./open.js";
-import { type Write, writes } from "./schema.js";
+import type { Write } from "./schema.js";
+import { leave, transaction } from "./transaction.js";
 
 export type Ask =
   | { readonly kind: "write"; readonly list: readonly Write[] }
@@ -22,44 +21,15 @@ const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread");
 
 const db = openDatabase(path, durability);
-const statements = new Map<string, StatementSyncInstance>();
-
-function statement(name: keyof typeof writes): StatementSyncInstance {
-  let prepared = statements.get(name);
-  if (prepared === undefined) {
-    prepared = db.prepare(writes[name]);
-    statements.set(name, prepared);
-  }
-  return prepared;
-}
-
-function commit(list: readonly Write[]): void {
-  db.exec("BEGIN IMMEDIATE");
-  for (const [name, ...values] of list) {
-    // Made here and not on the main thread, which has more to do.
-    if (name === "addHot") values.push(hotChecksum(values));
-    statement(name).run(...values);
-  }
-  db.exec("COMMIT");
-}
-
-/** A server that stops leaves everything in one file, to be copied as it is. */
-function leave(): void {
-  try {
-    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-  } finally {
-    db.close();
-  }
-}
+const commit = transaction(db);
 
 port.on("message", (ask: Ask) => {
   try {
     if (ask.kind === "write") commit(ask.list);
     else if (ask.kind === "truncate") db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    else leave();
+    else leave(db);
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {
-    if (db.isOpen && db.isTransaction) db.exec("ROLLBACK");
     const { errcode, message } = error as { errcode?: number; message: string };
     port.postMessage({ ok: false, errcode: errcode ?? 0, message } satisfies Answer);
   }

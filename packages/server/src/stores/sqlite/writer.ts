@@ -1,11 +1,13 @@
-// The main thread's handle on the writer thread: one transaction at a time, in order.
+// Who writes to the database: a thread of its own, to which the main one keeps this handle. One transaction at a time,
+// in order.
 
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
 import type { StoreLevels } from "../../store.js";
-import type { Durability } from "./open.js";
+import { type Durability, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
+import { leave, transaction } from "./transaction.js";
 
 export interface Writer {
   /** Resolves once the list is committed and durable; rejects when nothing of it was stored. */
@@ -76,5 +78,17 @@ export function writerThread(path: string, durability: Durability): Writer {
       thread.postMessage({ kind: "close" } satisfies Ask);
       await Promise.all(exits);
     },
+  };
+}
+
+/** The same on the calling thread, for whoever must know in which order things happen. */
+export function writerHere(path: string, durability: Durability): Writer {
+  const db = openDatabase(path, durability);
+  const commit = transaction(db);
+  return {
+    condition: "ok",
+    write: async (list) => commit(list),
+    truncate: async () => db.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
+    close: async () => leave(db),
   };
 }

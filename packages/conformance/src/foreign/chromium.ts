@@ -1,0 +1,103 @@
+// A real browser, driven over its own debugging protocol: one page, in which expressions are evaluated.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Facts } from "@runwire/protocol";
+import { WebSocket } from "ws";
+
+const program = ["chromium", "chromium-browser", "google-chrome"].find(
+  (name) => spawnSync(name, ["--version"]).status === 0,
+);
+
+export const hasChromium = program !== undefined;
+
+export interface Page {
+  open(url: string): Promise<void>;
+  /** The value of an expression; a promise is waited for. */
+  evaluate(expression: string): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  resolve(result: Facts): void;
+  reject(error: Error): void;
+}
+
+export async function openPage(): Promise<Page> {
+  const folder = mkdtempSync(join(tmpdir(), "runwire-chromium-"));
+  const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+  const browser = spawn(
+    program ?? "",
+    [...flags, "--remote-debugging-port=0", `--user-data-dir=${folder}`, "about:blank"],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  const exited = once(browser, "exit");
+  const address = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: browser.stderr }).on("line", (line) => {
+      const [, found] = /DevTools listening on (ws:\S+)/.exec(line) ?? [];
+      if (found !== undefined) resolve(found);
+    });
+    void exited.then(() => reject(new Error("the browser has ended")));
+  });
+  const socket = new WebSocket(address);
+  await once(socket, "open");
+  const waiting = new Map<number, Waiting>();
+  let last = 0;
+  socket.on("message", (data) => {
+    const { id, result, error } = JSON.parse(String(data)) as {
+      readonly id?: number;
+      readonly result?: Facts;
+      readonly error?: { readonly message: string };
+    };
+    const asked = id === undefined ? undefined : waiting.get(id);
+    if (id === undefined || asked === undefined) return;
+    waiting.delete(id);
+    if (error === undefined) asked.resolve(result ?? {});
+    else asked.reject(new Error(error.message));
+  });
+  const send = (method: string, params: Facts, sessionId?: string): Promise<Facts> => {
+    last += 1;
+    const id = last;
+    socket.send(JSON.stringify({ id, method, params, sessionId }));
+    return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
+  };
+  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+  const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
+  const inPage = (method: string, params: Facts): Promise<Facts> => send(method, params, sessionId as string);
+  await inPage("Page.enable", {});
+  // What is tried is the stream; what pages may do is tried elsewhere.
+  await inPage("Page.setBypassCSP", { enabled: true });
+
+  async function evaluate(expression: string): Promise<unknown> {
+    const { result, exceptionDetails } = await inPage("Runtime.evaluate", {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails));
+    return (result as { readonly value?: unknown }).value;
+  }
+
+  return {
+    async open(url) {
+      await inPage("Page.navigate", { url });
+      for (let looks = 0; looks < 500; looks++) {
+        const [where, state] = (await evaluate("[location.href, document.readyState]")) as string[];
+        if (where?.startsWith(url) && state === "complete") return;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      throw new Error(`${url} does not load`);
+    },
+    evaluate,
+    async close() {
+      socket.close();
+      browser.kill("SIGTERM");
+      await exited;
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}

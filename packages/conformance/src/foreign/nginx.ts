@@ -1,0 +1,70 @@
+// nginx as it is installed, in front of a server: with its buffering and HTTP/1.0 to the back, as its defaults are.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const hasNginx = spawnSync("nginx", ["-v"]).status === 0;
+
+export interface Front {
+  readonly url: string;
+  /** Cuts every connection of its clients, as a network does that changes. */
+  cutAll(): void;
+  close(): Promise<void>;
+}
+
+/** It listens on a file, and whoever comes to the port is led there: so the port can be any free one. */
+export async function startNginx(backend: string): Promise<Front> {
+  const folder = mkdtempSync(join(tmpdir(), "runwire-nginx-"));
+  const door = join(folder, "door");
+  for (const name of ["body", "proxy", "fastcgi", "uwsgi", "scgi"]) mkdirSync(join(folder, name));
+  const file = join(folder, "nginx.conf");
+  writeFileSync(
+    file,
+    `daemon off; pid ${folder}/pid; error_log stderr error; worker_processes 1;
+     events {}
+     http {
+       access_log off;
+       ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${folder}/${name.replace("client_", "")};`).join(" ")}
+       server { listen unix:${door}; location / { proxy_pass ${backend}; } }
+     }`,
+  );
+  const nginx = spawn("nginx", ["-e", "stderr", "-p", folder, "-c", file], { stdio: "ignore" });
+  const exited = once(nginx, "exit");
+  const clients = new Set<Socket>();
+  const server = createServer((client) => {
+    const inside = connect(door);
+    clients.add(client);
+    for (const socket of [client, inside]) {
+      socket.on("error", () => {});
+      socket.once("close", () => {
+        clients.delete(client);
+        client.destroy();
+        inside.destroy();
+      });
+    }
+    client.pipe(inside).pipe(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  for (let waits = 0; waits < 500 && !existsSync(door) && nginx.exitCode === null; waits++)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  if (!existsSync(door)) throw new Error("nginx does not start");
+  const cutAll = (): void => {
+    for (const client of [...clients]) client.resetAndDestroy();
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cutAll,
+    async close() {
+      server.close();
+      cutAll();
+      nginx.kill("SIGTERM");
+      await exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

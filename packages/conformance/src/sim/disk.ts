@@ -1,0 +1,109 @@
+// A disk that is slow, full, or gone: it stands between a store and what it writes. A write that was under way when the
+// power failed is stored or not, and nobody is told which.
+
+import { RunwireError } from "@runwire/protocol";
+
+export interface WriterUnderTest {
+  write(list: readonly never[]): Promise<void>;
+  readonly condition: "ok" | "full" | "broken";
+  truncate(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Disk {
+  /** Whether there is room. */
+  full: boolean;
+  /**
+   * Is called once, at the next write: before it is stored, or after it is stored and before anybody knows. What is
+   * answered calls it off.
+   */
+  ambush(moment: "before" | "after", strike: () => void): () => void;
+  /** Nothing is written any more, and nobody is answered, until it is opened again. */
+  die(): void;
+  open(writer: WriterUnderTest): WriterUnderTest;
+  readonly counts: { writes: number; refused: number; lost: number };
+}
+
+const writeMsMax = 30;
+
+export function disk(random: () => number): Disk {
+  const counts = { writes: 0, refused: 0, lost: 0 };
+  let life = 0;
+  let isFull = false;
+  let waiting: { readonly moment: "before" | "after"; readonly strike: () => void } | undefined;
+  const leaving = new Set<(error: Error) => void>();
+
+  function struck(moment: "before" | "after"): void {
+    if (waiting?.moment !== moment) return;
+    const { strike } = waiting;
+    waiting = undefined;
+    strike();
+  }
+
+  return {
+    counts,
+    get full() {
+      return isFull;
+    },
+    set full(value) {
+      isFull = value;
+    },
+    ambush(moment, strike) {
+      const mine = { moment, strike };
+      waiting = mine;
+      return () => {
+        if (waiting === mine) waiting = undefined;
+      };
+    },
+    die() {
+      life += 1;
+      isFull = false;
+      for (const leave of leaving) leave(gone());
+      leaving.clear();
+    },
+    open(writer) {
+      const mine = life;
+      const pause = (): Promise<void> =>
+        new Promise((resolve, reject) => {
+          leaving.add(reject);
+          setTimeout(
+            () => {
+              leaving.delete(reject);
+              resolve();
+            },
+            Math.floor(random() ** 4 * writeMsMax),
+          );
+        });
+      const isDead = (): boolean => {
+        if (mine === life) return false;
+        counts.lost += 1;
+        return true;
+      };
+      return {
+        get condition() {
+          return isFull ? "full" : "ok";
+        },
+        async write(list) {
+          await pause();
+          struck("before");
+          if (isDead()) throw gone();
+          if (isFull) {
+            counts.refused += 1;
+            throw new RunwireError("KAI-SERVER-STORE-0002", "database or disk is full");
+          }
+          await writer.write(list);
+          counts.writes += 1;
+          struck("after");
+          await pause();
+          if (isDead()) throw gone();
+        },
+        truncate: () => writer.truncate(),
+        close: () => writer.close(),
+      };
+    },
+  };
+}
+
+function gone(): RunwireError {
+  return new RunwireError("KAI-SERVER-STORE-0001", "the machine is gone");
+}

@@ -1,0 +1,164 @@
+// A network in memory, on which connections are slow, cut to pieces, silent or broken, as the dice say. Node's own HTTP
+// speaks over it, on both sides.
+
+import { request } from "node:http";
+import { Duplex, Readable } from "node:stream";
+
+export interface NetworkFaults {
+  /** Of a connection that is cut somewhere. */
+  readonly cutShare: number;
+  /** Of a connection on which, from somewhere on, nothing comes any more, and nobody is told. */
+  readonly silentShare: number;
+  /** At most, of what is under way. */
+  readonly delayMsMax: number;
+}
+
+export interface Network {
+  /** Who answers from now on; undefined: nobody, connections are refused. */
+  serve(take: ((connection: Duplex) => void) | undefined): void;
+  connect(): Duplex;
+  /** All that is open. */
+  cutAll(): void;
+  readonly fetch: typeof fetch;
+  readonly counts: { connections: number; cuts: number; refused: number };
+}
+
+const cutBytesMax = 20_000;
+
+export function network(random: () => number, faults: NetworkFaults): Network {
+  let take: ((connection: Duplex) => void) | undefined;
+  const open = new Set<Duplex>();
+  const counts = { connections: 0, cuts: 0, refused: 0 };
+
+  function connect(): Duplex {
+    counts.connections += 1;
+    const cutAfter = random() < faults.cutShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
+    const silentAfter = random() < faults.silentShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
+    let carried = 0;
+    const [near, far] = pair((bytes) => {
+      carried += bytes;
+      if (cutAfter !== null && carried > cutAfter) {
+        counts.cuts += 1;
+        return "cut";
+      }
+      return silentAfter !== null && carried > silentAfter ? "silent" : "carried";
+    });
+    for (const end of [near, far]) {
+      open.add(end);
+      end.once("close", () => open.delete(end));
+      // Whoever uses it hears of it; nobody may be there any more.
+      end.on("error", () => {});
+    }
+    if (take === undefined) {
+      counts.refused += 1;
+      setTimeout(() => near.destroy(reset("ECONNREFUSED")), 1);
+    } else take(far);
+    return near;
+  }
+
+  function pair(carry: (bytes: number) => "carried" | "cut" | "silent"): readonly [Duplex, Duplex] {
+    const ends: Duplex[] = [];
+    const reads: ((() => void) | undefined)[] = [];
+    for (const side of [0, 1]) {
+      const other = (): Duplex => ends[1 - side] as Duplex;
+      // What is sent arrives in the order in which it was sent.
+      let freeMs = 0;
+      const later = (what: () => void): void => {
+        const nowMs = Date.now();
+        freeMs = Math.max(freeMs, nowMs + Math.floor(random() ** 3 * faults.delayMsMax));
+        setTimeout(what, freeMs - nowMs);
+      };
+      ends[side] = new Duplex({
+        read() {
+          reads[side]?.();
+          reads[side] = undefined;
+        },
+        write(chunk: Buffer, _encoding, done) {
+          const cut = Math.floor(random() * chunk.length);
+          const pieces = [chunk.subarray(0, cut), chunk.subarray(cut)].filter(({ length }) => length > 0);
+          for (const [i, piece] of pieces.entries()) {
+            later(() => {
+              if (other().destroyed) {
+                done();
+                return;
+              }
+              const how = carry(piece.length);
+              if (how === "cut") {
+                for (const end of ends) end.destroy(reset("ECONNRESET"));
+                return;
+              }
+              if (how === "silent") return;
+              const takesMore = other().push(piece);
+              if (i < pieces.length - 1) return;
+              if (takesMore) done();
+              else reads[1 - side] = done;
+            });
+          }
+          if (pieces.length === 0) done();
+        },
+        final(done) {
+          later(() => {
+            if (!other().destroyed && carry(0) !== "silent") other().push(null);
+          });
+          done();
+        },
+        destroy(error, done) {
+          later(() => other().destroy(error === null ? undefined : reset("ECONNRESET")));
+          done(error);
+        },
+      });
+    }
+    return ends as [Duplex, Duplex];
+  }
+
+  return {
+    counts,
+    serve(server) {
+      take = server;
+    },
+    connect,
+    cutAll() {
+      for (const end of [...open]) end.destroy(reset("ECONNRESET"));
+    },
+    fetch: (url, init) => fetchOver(connect, String(url), init ?? {}),
+  };
+}
+
+function reset(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+const bodiless: ReadonlySet<number> = new Set([204, 304]);
+
+/** A request over a connection of its own, with what the client of a gateway uses of `fetch`. */
+function fetchOver(connect: () => Duplex, url: string, init: RequestInit): Promise<Response> {
+  const { method = "GET", headers = {}, body, signal } = init;
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const sent = request(url, {
+      method,
+      headers: {
+        ...(headers as { [name: string]: string }),
+        ...(typeof body === "string" ? { "content-length": String(Buffer.byteLength(body)) } : {}),
+      },
+      createConnection: connect as never,
+    });
+    const stop = (): void => void sent.destroy(signal?.reason as Error);
+    signal?.addEventListener("abort", stop, { once: true });
+    sent.once("error", reject);
+    sent.once("close", () => signal?.removeEventListener("abort", stop));
+    sent.once("response", (answer) => {
+      const { statusCode: status = 0 } = answer;
+      const given = Object.fromEntries(
+        Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
+      );
+      const content = bodiless.has(status) ? null : (Readable.toWeb(answer) as ReadableStream);
+      if (content === null) answer.resume();
+      resolve(new Response(content, { status, headers: given }));
+    });
+    sent.end(body ?? undefined);
+  });
+}

@@ -1,0 +1,119 @@
+// Those who write runs: each tells a story of its own, dies now and then, and goes on where the server says that it had
+// stopped. Every draft is numbered, so that the log shows whether it was stored once.
+
+import { openProducer } from "@runwire/client";
+import { type Draft, type Event, isFinal, RunwireError } from "@runwire/protocol";
+import { expect } from "vitest";
+import { tenant, type World } from "./world.js";
+
+export interface Production {
+  readonly run_id: string;
+  readonly drafts: readonly Draft[];
+  /** How many the server has said to have stored. */
+  acknowledged: number;
+  /** Whether somebody else ended the run. */
+  isOver: boolean;
+}
+
+/** What a run says; approvals are asked for under ids that people know. */
+export function story(world: World, length: number, approvals: readonly string[]): readonly Draft[] {
+  const drafts: Draft[] = [];
+  const say = (type: string, payload: object): void => {
+    drafts.push({ type, payload: { ...payload, n: drafts.length + 1 } } as unknown as Draft);
+  };
+  let calls = 0;
+  const asking = [...approvals];
+  while (drafts.length < length) {
+    switch (world.whole(0, 6)) {
+      case 0:
+      case 1:
+        for (let i = world.whole(1, 12); i > 0; i--) say("text.delta", { text: `t${drafts.length} ` });
+        break;
+      case 2:
+        for (let i = world.whole(1, 6); i > 0; i--) say("reasoning.delta", { text: `r${drafts.length} ` });
+        break;
+      case 3: {
+        calls += 1;
+        const call_id = `call_${calls}`;
+        say("tool.start", { call_id, tool: "look", input: { calls } });
+        if (world.whole(0, 1) === 1) say("text.delta", { text: "found", call_id });
+        say("tool.end", { call_id, ok: true, output: "x".repeat(world.whole(0, 300)) });
+        break;
+      }
+      case 4:
+        say("step.boundary", { step_index: calls, step_kind: "tool-roundtrip" });
+        break;
+      case 5: {
+        const approval_id = asking.shift();
+        if (approval_id !== undefined) say("approval.requested", { approval_id });
+        break;
+      }
+      default:
+        say("usage", { input_tokens: 1, output_tokens: 1 });
+    }
+  }
+  for (const approval_id of asking) say("approval.requested", { approval_id });
+  drafts.push({ type: "run.lifecycle", payload: { state: "done" } });
+  return drafts;
+}
+
+export async function produce(world: World, name: string, drafts: readonly Draft[]): Promise<Production> {
+  const { api, endpoint } = world;
+  const asked = { prompt: name, producer: "external" as const, lease_ms: 300_000 };
+  const { run_id } = await world.persistently(() => api.createRun(asked, `make-${name}`));
+  world.roots.push({ tenant, run_id });
+  const production: Production = { run_id, drafts, acknowledged: 0, isOver: false };
+  world.begin(`producer of ${name}`, () => write(world, production));
+  return production;
+
+  async function write(world: World, made: Production): Promise<void> {
+    while (!made.isOver && made.acknowledged < drafts.length) {
+      const life = new AbortController();
+      const { last_producer_seq } = await world.persistently(() => api.producer(run_id, "p"));
+      const diesAt =
+        world.whole(0, 3) === 0 ? world.whole(last_producer_seq, drafts.length) : drafts.length + 1;
+      const producer = openProducer({
+        ...endpoint,
+        run_id,
+        producer_id: "p",
+        lease_ms: asked.lease_ms,
+        signal: life.signal,
+      });
+      try {
+        for (let at = last_producer_seq; at < drafts.length; at++) {
+          if (at === diesAt) life.abort(new Error("this producer dies"));
+          await producer.push(drafts[at] as Draft);
+          if (world.whole(0, 3) === 0) await world.sleep(world.whole(0, 400));
+          if (world.whole(0, 9) > 0) continue;
+          await producer.flush();
+          made.acknowledged = Math.max(made.acknowledged, at + 1);
+        }
+        await producer.close();
+        made.acknowledged = drafts.length;
+      } catch (error) {
+        if (life.signal.aborted) await world.sleep(world.whole(0, 3000));
+        else if (error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001") made.isOver = true;
+        else if (error instanceof RunwireError && error.code === "KAI-RUN-STATE-0001") await world.sleep(500);
+        else throw error;
+      } finally {
+        life.abort(new Error("its life is over"));
+      }
+    }
+  }
+}
+
+/** Each draft once, in order; none that was acknowledged is missing; one end, at the end. */
+export function expectProduced({ drafts, acknowledged, isOver }: Production, log: readonly Event[]): void {
+  const numbers = log.flatMap(({ payload }) => {
+    const { n } = payload as { n?: unknown };
+    return typeof n === "number" ? [n] : [];
+  });
+  expect(numbers).toEqual(numbers.map((_, i) => i + 1));
+  expect(numbers.length).toBeGreaterThanOrEqual(Math.min(acknowledged, drafts.length - 1));
+  if (!isOver) expect(numbers.length).toBe(drafts.length - 1);
+  const ends = log.flatMap((e, i) => {
+    const { state } = e.payload as { state?: never };
+    return e.type === "run.lifecycle" && e.child_id === null && isFinal(state as never) ? [i] : [];
+  });
+  expect(ends).toEqual([log.length - 1]);
+}

@@ -1,0 +1,113 @@
+// Deltas that the full log holds and the default log does not yet, in groups that are joined to one record each.
+
+import { type EventType, type Facts, type NodeText, nodeTexts, type Scope } from "@runwire/protocol";
+import type { Record } from "./record.js";
+
+/** Deltas of one (type, call, process). */
+export interface Group {
+  readonly type: EventType;
+  readonly call_id: string | null;
+  readonly process_id: string | null;
+  /** Full position of the first pending delta; groups are emitted in this order. */
+  readonly first: number;
+  /** Full position of the last pending delta: what the joined record will cover. */
+  readonly last: number;
+  /** The first pending delta's payload; the joined record differs from it in what is joined only. */
+  readonly payload: Facts;
+  readonly scopeText: string | null;
+  /** What is pending, joined: text, or a list of audio chunks. */
+  readonly text: string;
+  readonly chunks: readonly string[] | null;
+  /** Which nodes said it, where not all of it was said by the first delta's. */
+  readonly nodes?: readonly NodeText[];
+}
+
+/** What a group is told apart by, beside its run. */
+type GroupName = Pick<Group, "type" | "call_id" | "process_id">;
+
+/** The groups after one more delta in the full log. */
+export function pended(
+  groups: readonly Group[],
+  record: Record,
+  pos: number,
+  payload: Facts,
+): readonly Group[] {
+  const { type, scopeText } = record;
+  const of = groupOf(type, payload);
+  // Only the type says what is joined: a producer may give a text delta a member of its own called `chunks`.
+  const isAudio = type === "audio.delta";
+  const text = isAudio ? "" : (payload.text as string);
+  const chunks = isAudio ? (payload.chunks as readonly string[]) : null;
+  if (text === "" && (chunks === null || chunks.length === 0)) return groups;
+  const at = groups.findIndex((group) => sameGroup(group, of));
+  const known = groups[at];
+  if (known === undefined)
+    return [...groups, { ...of, first: pos, last: pos, payload, scopeText, text, chunks }];
+  return groups.with(at, {
+    ...known,
+    ...(isAudio ? {} : nodesWith(known, payload, scopeText)),
+    last: pos,
+    text: known.text + text,
+    chunks: known.chunks === null ? null : [...known.chunks, ...(chunks ?? [])],
+  });
+}
+
+/** The groups after a record of the default log that covers one. */
+export function covered(
+  groups: readonly Group[],
+  { type, covers }: Record,
+  payload: Facts,
+): readonly Group[] {
+  const of = groupOf(type, payload);
+  return groups.filter((group) => !sameGroup(group, of) || group.last > (covers ?? 0));
+}
+
+function nodesWith(known: Group, payload: Facts, scopeText: string | null): Pick<Group, "nodes"> {
+  const isOne = known.nodes === undefined && known.payload.nodes === undefined && payload.nodes === undefined;
+  if (isOne && payload.node === known.payload.node && scopeText === known.scopeText) return {};
+  const before = known.nodes ?? nodeTexts({ ...known.payload, text: known.text }, scopeOf(known.scopeText));
+  const more = nodeTexts(payload, scopeOf(scopeText));
+  const last = before.at(-1);
+  const [next, ...others] = more;
+  const joined =
+    last !== undefined && next !== undefined && last.node === next.node && last.node_id === next.node_id
+      ? [...before.slice(0, -1), { ...last, chars: last.chars + next.chars }, ...others]
+      : [...before, ...more];
+  return { nodes: joined };
+}
+
+function scopeOf(scopeText: string | null): Scope {
+  return scopeText === null ? {} : (JSON.parse(scopeText) as Scope);
+}
+
+function groupOf(type: EventType, { call_id, process_id }: Facts): GroupName {
+  return {
+    type,
+    call_id: typeof call_id === "string" ? call_id : null,
+    // Elsewhere it is a member like any other.
+    process_id: type === "process.output" && typeof process_id === "string" ? process_id : null,
+  };
+}
+
+function sameGroup(a: GroupName, b: GroupName): boolean {
+  return a.type === b.type && a.call_id === b.call_id && a.process_id === b.process_id;
+}
+
+export function isModelText(type: EventType, { call_id }: Facts): boolean {
+  return type === "text.delta" && typeof call_id !== "string";
+}
+
+/** The payload of the record that covers a group. */
+export function joinedPayload({ payload, text, chunks, nodes }: Group): Facts {
+  if (chunks !== null) return { ...payload, chunks };
+  return nodes === undefined || nodes.length === 1 ? { ...payload, text } : { ...payload, text, nodes };
+}
+
+/** What one stretch of text costs beside its characters. */
+const nodeChars = 64;
+
+/** About how long the joined record's payload is. */
+export function joinedChars({ text, chunks, nodes = [] }: Group): number {
+  if (chunks !== null) return chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  return text.length + nodes.length * nodeChars;
+}
