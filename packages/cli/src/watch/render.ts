@@ -3,6 +3,7 @@
 
 import type { Followed } from "@runwire/client";
 import { type AnyEvent, type Event, type Facts, isFinal } from "@runwire/protocol";
+import { governanceLines } from "./governance.js";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
@@ -250,8 +251,10 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     }
     case "usage":
       return { timeline: { ...timeline, usage: summed(timeline.usage, e.payload) }, lines: [] };
-    default:
-      return { timeline, lines: [] };
+    default: {
+      const lines = governanceLines(label, e);
+      return lines.length === 0 ? { timeline, lines } : then(timeline, lines);
+    }
   }
 }
 
