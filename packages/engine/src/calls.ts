@@ -63,74 +63,79 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   const processes = open.filter(({ kind }) => kind === "process");
   told.add(...lost(call_id, processes, "lost"));
   const given: Running = { loop, call, tool, told, signal };
-  const begun = status === "called" ? await begin(given) : call;
-  if (begun !== undefined) await finish({ ...given, call: { ...call, input: begun.input } });
+  if (status === "running") await finish(given, loop.hooks);
+  else await beginAndFinish(given);
 }
 
-/** Asks whoever has to be asked, and starts it. Undefined where it is not to be run. */
-async function begin(running: Running): Promise<{ readonly input: unknown } | undefined> {
+async function beginAndFinish(running: Running): Promise<void> {
+  const { loop, call, tool } = running;
+  const input = await permitted(running);
+  if (input === undefined) return;
+  const granted = { ...running, call: { ...call, input: input.input } };
+  const { workspace, root_id } = loop;
+  // What only reads changes nothing. The others are looked at before they start, so that nothing comes between the
+  // start and the tool.
+  const watch = tool.effect === "read-only" ? null : await watchFiles(workspace);
+  try {
+    if (!(await started(granted, input.approved))) return;
+    const place = { call_id: call.call_id, root_id, workspace };
+    await finish(granted, [...(watch === null ? [] : [fileChangesHook(watch, place)]), ...loop.hooks]);
+  } finally {
+    watch?.close();
+  }
+}
+
+/** Asks whoever has to be asked. Undefined where it is not to be run. */
+async function permitted(
+  running: Running,
+): Promise<{ readonly input: unknown; readonly approved: Facts | undefined } | undefined> {
   const { loop, call, tool, told, signal } = running;
-  const { call_id } = call;
-  // What has not begun when somebody pauses the run waits until they resume it.
-  const mayBegin = async (): Promise<boolean> => {
-    await loop.log.until(({ state }) => signal.aborted || state === "running");
-    return !signal.aborted;
-  };
   const refuse = (kind: string, why: string): Promise<void> => told.write(endOf(call, failed(kind, why)));
-  if (!(await mayBegin())) return undefined;
+  if (!(await mayBegin(running))) return undefined;
   const verdict = await approve(loop, call, tool, signal, told);
-  if (!(await mayBegin())) return undefined;
+  if (!(await mayBegin(running))) return undefined;
   if (verdict.kind === "denied") {
     await refuse("denied", `The tool was not run: ${verdict.why}.`);
     return undefined;
   }
   // After whoever may have edited the input: none runs that the hooks have not seen.
-  const { input, refusal } = await hooked(running, loop.hooks, "pre_tool_use", {
-    input: verdict.input,
-  });
-  if (!(await mayBegin())) return undefined;
-  if (refusal !== null) {
-    const { kind, why } = refusal;
-    await refuse(kind, kind === "denied" ? `The tool was not run: ${sentence(why)}` : why);
-    return undefined;
-  }
-  const { approved } = verdict;
+  const { input, refusal } = await hooked(running, loop.hooks, "pre_tool_use", { input: verdict.input });
+  if (!(await mayBegin(running))) return undefined;
+  if (refusal === null) return { input, approved: verdict.approved };
+  const { kind, why } = refusal;
+  await refuse(kind, kind === "denied" ? `The tool was not run: ${sentence(why)}` : why);
+  return undefined;
+}
+
+async function started(running: Running, approved: Facts | undefined): Promise<boolean> {
+  const { call, tool, told } = running;
+  if (!(await mayBegin(running))) return false;
+  const { call_id, input } = call;
   const more: Facts = {
     ...(tool.skill_id === undefined ? {} : { skill_id: tool.skill_id }),
     ...(approved === undefined ? {} : { approved }),
   };
   told.add(...appliedSandbox(call_id, tool));
   await told.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
-  return { input };
+  return true;
+}
+
+/** What has not begun when somebody pauses the run waits until they resume it. */
+async function mayBegin({ loop, signal }: Running): Promise<boolean> {
+  await loop.log.until(({ state }) => signal.aborted || state === "running");
+  return !signal.aborted;
 }
 
 /** Runs it to its end. */
-async function finish(running: Running): Promise<void> {
-  const { loop, call, tool } = running;
-  // What only reads changes nothing.
-  if (tool.effect === "read-only") return finishWith(running, loop.hooks);
-  const { workspace, root_id } = loop;
-  const watch = await watchFiles(workspace);
-  try {
-    const changed = fileChangesHook(watch, { call_id: call.call_id, root_id, workspace });
-    await finishWith(running, [changed, ...loop.hooks]);
-  } finally {
-    watch.close();
-  }
-}
-
-async function finishWith(running: Running, hooks: readonly Hook[]): Promise<void> {
+async function finish(running: Running, hooks: readonly Hook[]): Promise<void> {
   const { loop, call, tool, told, signal } = running;
   const beganMs = loop.host.clock.monotonic();
   const outcome = await runTool(loop, tool, call, signal, told);
-  const timed = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
-  if (signal.aborted) {
-    if (loop.stopping.aborted && outcome.ok === true) await endedLast(running, timed);
-    return;
-  }
-  const end = await looked(running, hooks, timed);
-  // A run that was ended or redirected meanwhile has closed its calls itself.
+  const timed: Facts = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
+  const end = signal.aborted ? timed : await looked(running, hooks, timed);
   if (!signal.aborted) await told.write(endOf(call, end));
+  // A run that was ended or redirected meanwhile has closed its calls itself.
+  else if (loop.stopping.aborted && end.ok === true) await endedLast(running, end);
 }
 
 /** What a call came to, after the hooks have looked at it. */
@@ -163,13 +168,13 @@ function hooked(
 }
 
 /** What a tool has finished while its server leaves is not told as interrupted after the next start. */
-async function endedLast({ loop, call, tool }: Running, end: Facts): Promise<void> {
+async function endedLast({ loop, call, tool, told }: Running, end: Facts): Promise<void> {
   const { host, run, hooks } = loop;
   // Nobody is shown what a hook might have withheld.
   if (hooks.some((hook) => hook.takesTime && hook.points.includes("post_tool_use") && hook.appliesTo(tool)))
     return;
   // Where it comes too late, nobody knows any more than after a crash.
-  await host.writer.append(run, [endOf(call, end)]).catch(() => {});
+  await host.writer.append(run, told.take(endOf(call, end))).catch(() => {});
 }
 
 /** A tool that is there, and that this run may not use. */

@@ -9,17 +9,21 @@ export interface Telling {
   add(...facts: readonly Draft[]): void;
   /** Writes these after what waits. */
   write(...drafts: readonly Draft[]): Promise<void>;
+  /** The same, for whoever writes it elsewhere. */
+  take(...drafts: readonly Draft[]): readonly Draft[];
 }
 
 export function telling(log: RunLog): Telling {
   let waiting: Draft[] = [];
+  const take = (...drafts: readonly Draft[]): readonly Draft[] => {
+    const all = [...waiting, ...drafts];
+    waiting = [];
+    return all;
+  };
   return {
     add: (...facts) => void waiting.push(...facts),
-    write(...drafts) {
-      const all = [...waiting, ...drafts];
-      waiting = [];
-      return log.write(...all);
-    },
+    write: (...drafts) => log.write(...take(...drafts)),
+    take,
   };
 }
 
