@@ -6,6 +6,8 @@ import {
   builtInTools,
   checkedTool,
   clarifyTool,
+  demoModel,
+  demoTools,
   engine,
   type HookCommand,
   spawnTool,
@@ -77,8 +79,15 @@ const hooks: readonly HookCommand[] = [
 
 const own = builtInTools({ shell: {}, web: { resolve: async () => ["10.0.0.7"] } });
 const agent = engine({
-  modelOf: () => scriptedModel,
-  tools: [...own, clarifyTool, spawnTool, sayTool, ...hooks.flatMap(({ tools }) => tools.map(hookedTool))],
+  modelOf: (name) => (name === "demo" ? demoModel({ wordMs: 0 }) : scriptedModel),
+  tools: [
+    ...own,
+    ...demoTools({ searchMs: 0 }),
+    clarifyTool,
+    spawnTool,
+    sayTool,
+    ...hooks.flatMap(({ tools }) => tools.map(hookedTool)),
+  ],
   hooks,
   planningGate: "off",
 });
@@ -512,5 +521,32 @@ describe("a changed file", () => {
     const events = await run(files(`mkdir -p ${deep}; echo x > ${deep}/x`));
     expect(factsOf(events, "hook").at(-1)).toMatchObject({ type: "hook.failed", name: "file-changes" });
     expect(ofType(events, "tool.end")).toMatchObject([{ ok: true }]);
+  });
+});
+
+describe("a run of the demo", () => {
+  it("tells what governs each of its calls, in order and soundly [RW-GOVERN-1] [RW-GOVERN-5]", async () => {
+    const prompt = "help me choose a database and save it";
+    const run_id = await start(server.url, prompt, { model: "demo", tools: ["demo.*", "file.*"] });
+    const messages = await messagesOf(run_id);
+    const write = messages.find(
+      ({ type, payload }) => type === "tool.started" && (payload as Facts).toolName === "file.write",
+    );
+    const told = messages
+      .filter(({ toolCallId }) => toolCallId === write?.toolCallId)
+      .map(({ type }) => type);
+    // What the model wrote of its arguments came before.
+    expect(told.slice(told.indexOf("permission.evaluated"))).toEqual([
+      "permission.evaluated",
+      "hook.started",
+      "hook.completed",
+      "sandbox.applied",
+      "tool.args",
+      "tool.progress",
+      "hook.started",
+      "artifact.changed",
+      "hook.completed",
+      "tool.result",
+    ]);
   });
 });

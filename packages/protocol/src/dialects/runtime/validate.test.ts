@@ -54,7 +54,7 @@ describe("a message", () => {
 });
 
 describe("a stream", () => {
-  it.each(["run", "every-type"])("that this program says is sound: %s [RW-RUNTIME-12]", (name) => {
+  it.each(["run", "every-type", "governed"])("that this program says is sound: %s [RW-RUNTIME-12]", (name) => {
     const file = fileURLToPath(new URL(`../../../fixtures/${name}.runtime.jsonl`, import.meta.url));
     const validator = validatorOf(runtime);
     const lines = readFileSync(file, "utf8").trimEnd().split("\n");
