@@ -16,6 +16,8 @@ interface WatchFlags extends ServerFlags {
 }
 
 interface RunFlags extends WatchFlags {
+  readonly agent?: string;
+  readonly adaptive?: boolean;
   readonly model?: string;
   readonly plan?: "off" | "preview" | "required";
   readonly approvals?: "never" | "destructive" | "always";
@@ -31,6 +33,11 @@ export function addRun(program: Command): void {
     .command("run")
     .description("start a run and watch it")
     .argument("<prompt>", "what the agent is to do")
+    .option(
+      "--agent <name>",
+      "how it goes about it: react, tot (tree of thoughts) or got (graph of thoughts)",
+    )
+    .option("--adaptive", "with --agent got: the graph may grow as its parts end")
     .option("--model <name>", "the model, where the server offers several")
     .addOption(
       new Option("--plan <gate>", "whether the run shows a plan first").choices([
@@ -98,9 +105,14 @@ function checkFlags({ dialect, json }: WatchFlags): void {
   if (dialect !== undefined && !json) throw new Error("--dialect is how --json is said; add --json");
 }
 
-function newRunOf(prompt: string, { model, plan, approvals, session, tools }: RunFlags): NewRun {
+function newRunOf(
+  prompt: string,
+  { agent, adaptive, model, plan, approvals, session, tools }: RunFlags,
+): NewRun {
   return {
     prompt,
+    ...(agent === undefined ? {} : { agent }),
+    ...(adaptive === undefined ? {} : { got_adaptive: adaptive }),
     ...(model === undefined ? {} : { model }),
     ...(plan === undefined ? {} : { planning_gate: plan }),
     ...(approvals === undefined ? {} : { approvals }),

@@ -6,6 +6,7 @@ export interface NewRun {
   readonly prompt?: string;
   readonly messages?: readonly unknown[];
   readonly agent?: string;
+  readonly got_adaptive?: boolean;
   readonly model?: string;
   readonly session_id?: string;
   readonly planning_gate?: "off" | "preview" | "required";

@@ -3,6 +3,7 @@
 
 import type { Draft } from "@runwire/protocol";
 import { aborter } from "./aborter.js";
+import { beginningOf } from "./beginning.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
@@ -113,21 +114,21 @@ function request(
 }
 
 function excerpt(text: string): string {
-  return cut(text, limits.afterthoughtCharsMax);
+  return beginningOf(text, limits.afterthoughtCharsMax);
 }
 
 /** Models like to put a name in quotes, or to make a heading of it. */
 function titleIn(text: string): string {
   const [line = ""] = linesOf(text);
   const bare = line.replace(/^(?:#+\s*|title:\s*)/i, "").replace(/^["'“‘«*_`]+|["'”’»*_`.]+$/g, "");
-  return cut(bare.trim(), limits.titleCharsMax);
+  return beginningOf(bare.trim(), limits.titleCharsMax);
 }
 
 function suggestionsIn(text: string): readonly string[] {
   const bare = linesOf(text).map((line) =>
     line.replace(/^(?:[-*•]|\d+[.)])\s+/, "").replace(/^"(.*)"$/, "$1"),
   );
-  const said = bare.filter((line) => line !== "").map((line) => cut(line, limits.suggestionCharsMax));
+  const said = bare.filter((line) => line !== "").map((line) => beginningOf(line, limits.suggestionCharsMax));
   return [...new Set(said)].slice(0, limits.suggestionsMax);
 }
 
@@ -136,15 +137,4 @@ function linesOf(text: string): readonly string[] {
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
-}
-
-/** By characters, so that none is cut in two. */
-function cut(text: string, charsMax: number): string {
-  const chars = [...text];
-  return chars.length <= charsMax
-    ? text
-    : `${chars
-        .slice(0, charsMax - 1)
-        .join("")
-        .trimEnd()}…`;
 }

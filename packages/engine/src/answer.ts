@@ -8,22 +8,20 @@ import type { Loop } from "./loop.js";
 import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
 import { offered, withoutStep } from "./plan-steps.js";
 import { type FailedTry, streamWithRetries } from "./retry.js";
+import { handOn } from "./steers.js";
 import { boundary } from "./steps.js";
+import { purposeFacts } from "./strategies/purposes.js";
+import { guidanceOf } from "./strategies/strategy.js";
 import { used, usedInPart } from "./usage.js";
 import { isOver, type Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
   const { log } = loop;
-  // At a tool's end, what people have said since is handed on with the results.
-  const steers = work.answer === null && work.messages.at(-1)?.role === "tool" ? work.steers : [];
-  if (steers.length > 0) {
-    await log.write(
-      ...steers.map(
-        ({ steer_id, text }): Draft => ({ type: "steer.delivered", payload: { steer_id, text } }),
-      ),
-    );
-    return;
-  }
+  // At a tool's end, what people have said since is handed on with the results; after a strategy, with what it came to.
+  const last = work.messages.at(-1)?.role;
+  const isBetween = last === "tool" || (last === "user" && work.strategy !== null);
+  const steers = work.answer === null && isBetween ? work.steers : [];
+  if (steers.length > 0) return handOn(log, steers);
   if (work.steps >= limits.stepsMax) throw new Error(`no answer after ${limits.stepsMax} steps`);
   const said = await ask(loop, {
     system: systemText(work),
@@ -44,6 +42,8 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
 
 interface Said {
   readonly calls: readonly Call[];
+  /** Of what was asked for a purpose: it is told when its meaning is known, and not as it comes. */
+  readonly text: string;
   readonly finished: Extract<ModelPart, { kind: "finished" }>;
 }
 
@@ -54,9 +54,11 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   const { name, provider } = model;
   await log.write(...(log.work.unpaid ? [usedInPart(model, undefined)] : []), {
     type: "model.requested",
-    payload: { model: name, provider },
+    payload: { model: name, provider, ...purposeFacts(request) },
   });
   const calls: Call[] = [];
+  const { node } = purposeFacts(request);
+  let text = "";
   const ids = new Map<string, string>();
   const idOf = (given: string): string => {
     const known = ids.get(given) ?? newId("call");
@@ -82,10 +84,11 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
           usage = part.usage;
           break;
         case "text":
-          await log.write({ type: "text.delta", payload: { text: part.text } });
+          if (request.purpose !== undefined) text = (text + part.text).slice(0, limits.strategyCharsMax);
+          else await log.write({ type: "text.delta", payload: { text: part.text } });
           break;
         case "reasoning":
-          await log.write({ type: "reasoning.delta", payload: { text: part.text } });
+          await log.write({ type: "reasoning.delta", payload: { text: part.text, ...(node && { node }) } });
           break;
         case "args": {
           const { tool, text } = part;
@@ -98,7 +101,7 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
           calls.push({ call_id: idOf(part.call_id), tool: part.tool, input: part.input });
           break;
         case "finished":
-          return { calls, finished: part };
+          return { calls, text, finished: part };
       }
       if (signal.aborted) return interrupted(loop, usage);
     }
@@ -117,6 +120,7 @@ async function interrupted({ log, model }: Loop, usage: ModelUsage | undefined |
 export function completed(
   { model }: Loop,
   { reason, usage, refs, carry }: Said["finished"],
+  more: Facts = {},
 ): readonly Draft[] {
   const finish: Facts = {
     model: model.name,
@@ -124,6 +128,7 @@ export function completed(
     usage,
     refs,
     ...(carry === undefined ? {} : { carry }),
+    ...more,
   };
   return [{ type: "model.completed", payload: finish }, used(model, usage)];
 }
@@ -145,9 +150,14 @@ async function told({ log, model }: Loop, failed: FailedTry): Promise<void> {
   await log.write({ type: "model.failed", payload: facts }, ...hit, ...spent);
 }
 
-function systemText({ plan }: Work): string {
+function systemText({ plan, strategy }: Work): string {
   const task = "You work for a person who watches. Use tools where they help. Answer briefly.";
-  if (plan === null) return task;
+  const parts = [task, strategy === null ? "" : guidanceOf(strategy)].filter((part) => part !== "");
+  if (plan === null) return parts.join("\n\n");
   const steps = plan.steps.map(({ id, title }) => `${id}. ${title}`);
-  return `${task}\n\nThe plan, to be kept to:\n${steps.join("\n")}\n\nSay with each call which step it is for.`;
+  return [
+    ...parts,
+    `The plan, to be kept to:\n${steps.join("\n")}`,
+    "Say with each call which step it is for.",
+  ].join("\n\n");
 }

@@ -11,6 +11,7 @@ import { inputCheckHook } from "./hooks/input-check.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { recentStepCosts } from "./step-costs.js";
+import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
 import { gathered, mcpSource } from "./tools/source.js";
@@ -29,7 +30,7 @@ export interface EngineOptions {
   /** The operator's commands that look at calls. */
   readonly hooks?: readonly HookCommand[];
   /** Whether runs show a plan first, where nobody says otherwise. */
-  readonly planningGate: Agent["planningGate"];
+  readonly planningGate: ReturnType<Agent["planningGate"]>;
 }
 
 export function engine(options: EngineOptions): MakeAgent {
@@ -144,12 +145,17 @@ export function engine(options: EngineOptions): MakeAgent {
     }
 
     return {
-      planningGate,
+      // Who thinks first shows by that what it is up to.
+      planningGate: (agent) => (strategyFor({ agent }) === null ? planningGate : "off"),
       take,
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ model, tools: wanted = [] }) {
+      async check({ agent, model, tools: wanted = [] }) {
+        if (agent !== null && !isStrategy(agent)) {
+          const named = JSON.stringify(agent.slice(0, toldCharsMax));
+          throw new RunwireError("KAI-RUN-AGENT-0001", `${named}; there is ${strategies.join(", ")}`);
+        }
         modelOf(model);
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();

@@ -18,6 +18,27 @@ export const limits = {
   /** How long a tool waits for somebody's approval before it counts as denied. */
   approvalMs: 300_000,
   stepsMax: 200,
+  /** A tree of thoughts: so many thoughts are asked for at a time, and as many are kept … */
+  thoughtsAsked: 3,
+  thoughtsMax: 5,
+  thoughtCharsMax: 500,
+  /** … so deep, with so many ways back, and with so many asks in all. */
+  thoughtDepthMax: 3,
+  backtracksMax: 2,
+  searchAsksMax: 16,
+  /** A level whose best thought scores less leads nowhere. */
+  thoughtScoreMin: 0.5,
+  /** How often one step of a strategy is asked for before it goes on with what there is. */
+  strategyTriesMax: 2,
+  /** What is read of an answer to such an ask. */
+  strategyCharsMax: 64 * 1024,
+  /** A graph of thoughts: its nodes, first and last, and how often and by how many it may grow. */
+  graphNodesMax: 12,
+  expansionsMax: 3,
+  nodesPerExpansionMax: 3,
+  nodeTaskCharsMax: 2000,
+  nodeResultCharsMax: 8000,
+  nodeSummaryCharsMax: 200,
   /** What estimates are made from: so many of a tenant's last runs, and of their events … */
   historyRunsMax: 50,
   historyEventsMax: 20_000,

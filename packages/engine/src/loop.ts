@@ -15,6 +15,9 @@ import { lost } from "./opened.js";
 import { propose } from "./plan.js";
 import type { StepCosts } from "./step-costs.js";
 import { boundary } from "./steps.js";
+import { endsOfNodes, liveChildrenOf } from "./strategies/got.js";
+import { strategyStep } from "./strategies/step.js";
+import { isAtWork } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import { type Toolbox, toolbox } from "./tools/toolbox.js";
 import { type Ask, isOver, type Work } from "./work.js";
@@ -123,14 +126,17 @@ async function round(loop: Loop, work: Work): Promise<void> {
   if (work.answer === null && stepOver !== null)
     await log.write(await boundary(loop, stepOver.kind, stepOver.calls));
   else if (work.answer === null && work.calls.length > 0) await runCalls(loop, work);
+  else if (isAtWork(work)) await strategyStep(loop, work);
   else if (work.answer === null && work.finished) await finish(loop, work);
   else await answer(loop, work);
 }
 
 /** Children that nobody waits for any longer. */
-async function leaveChildren({ host, run }: Loop, { calls }: Work): Promise<void> {
-  for (const { child_id, status } of calls) {
-    if (child_id === null || status === "ended") continue;
+async function leaveChildren({ host, run }: Loop, { calls, strategy }: Work): Promise<void> {
+  const ofCalls = calls.flatMap(({ child_id, status }) =>
+    child_id === null || status === "ended" ? [] : [child_id],
+  );
+  for (const child_id of [...ofCalls, ...liveChildrenOf(strategy)]) {
     const over: Draft = { type: "run.lifecycle", payload: { state: "aborted", reason: "parent redirected" } };
     await host.writer.append({ tenant: run.tenant, run_id: child_id }, [over]).catch((error: unknown) => {
       if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-ENDED-0001") throw error;
@@ -139,16 +145,17 @@ async function leaveChildren({ host, run }: Loop, { calls }: Work): Promise<void
 }
 
 /** Calls that another direction has made pointless, and what was asked about them. */
-function cutShort({ calls }: Work): readonly Draft[] {
+function cutShort({ calls, strategy }: Work): readonly Draft[] {
   const open = calls.filter(({ status }) => status !== "ended");
-  return open.flatMap(({ call_id, approval, question, open: begun }): readonly Draft[] => {
+  const ends = open.flatMap(({ call_id, approval, question, open: begun }): readonly Draft[] => {
     const error = {
       code: "KAI-RUN-TOOL-0001",
       message: "The run was redirected before the tool was done.",
     };
-    const ends = [...closed(approval, question), ...lost(call_id, begun, "aborted")];
-    return [...ends, { type: "tool.end", payload: { call_id, ok: false, error } }];
+    const before = [...closed(approval, question), ...lost(call_id, begun, "aborted")];
+    return [...before, { type: "tool.end", payload: { call_id, ok: false, error } }];
   });
+  return [...ends, ...endsOfNodes(strategy, "The run was redirected before it was done.")];
 }
 
 function closed(approval: Ask | null, question: Ask | null): readonly Draft[] {

@@ -19,7 +19,11 @@ export interface ModelRequest {
   readonly partial: string;
   /** Where it is asked for something short beside the answer, which is not worth long thought. */
   readonly aside?: "title" | "suggestions";
+  /** Where it is asked for a step of a strategy, which is no answer and is not shown as one. */
+  readonly purpose?: Purpose;
 }
+
+export type Purpose = "tot.expand" | "tot.evaluate" | "got.plan" | "got.expand";
 
 export type ChatMessage =
   | {

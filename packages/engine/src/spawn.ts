@@ -2,10 +2,12 @@
 
 import { is, isFinal } from "@runwire/protocol";
 import type { Loop } from "./loop.js";
+import { liveChildrenOf } from "./strategies/got.js";
+import { plainStrategy } from "./strategies/strategy.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { checkedTool } from "./tools/input.js";
 import { isNamedBy } from "./tools/toolbox.js";
-import { advance, type CallWork, firstWork } from "./work.js";
+import { advance, type CallWork, firstWork, type Work } from "./work.js";
 
 interface Errand {
   readonly prompt: string;
@@ -30,15 +32,38 @@ export const spawnTool: Tool = checkedTool<Errand>({
   },
 });
 
-export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSignal): Promise<unknown> {
-  const { host, run, take, log, box } = loop;
+export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSignal): Promise<Report> {
+  const { log, box } = loop;
   spawnTool.check?.(call.input);
   const { prompt, tools_allowed } = call.input as Errand;
   const unknown = tools_allowed?.find((pattern) => !box.tools.some(({ name }) => isNamedBy(pattern, name)));
   if (unknown !== undefined)
     throw new ToolFailure("invalid-input", `This run has no tool ${JSON.stringify(unknown)} to give.`);
   const known = log.work.calls.find(({ call_id }) => call_id === call.call_id)?.child_id ?? null;
-  const child_id = known ?? (await spawned());
+  const { call_id } = call;
+  const asked = { prompt, call_id, ...(tools_allowed === undefined ? {} : { tools_allowed }) };
+  return reportOf(loop, asked, known, signal);
+}
+
+interface Report {
+  readonly child_id: string;
+  readonly text: string;
+}
+
+/** What the child has to say in the end; it is spawned where it is not known yet. */
+export async function reportOf(
+  loop: Loop,
+  asked: Errand & { readonly call_id: string },
+  known: string | null,
+  signal: AbortSignal,
+): Promise<Report> {
+  const { host, run, take, log } = loop;
+  // A child goes about its part by itself: a search inside of a search would have no bounds.
+  const agent = typeof log.work.asked.agent === "string" ? { agent: plainStrategy } : {};
+  signal.throwIfAborted();
+  const child_id = known ?? (await host.writer.spawn(run, { ...asked, ...agent })).child_id;
+  // Whoever redirects the run next has to know of it.
+  await log.until((work) => isKnown(work, child_id));
   const child = { tenant: run.tenant, run_id: child_id };
   take(child);
   let work = firstWork;
@@ -53,14 +78,8 @@ export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSign
     }
   }
   throw new ToolFailure("aborted", "the child was not waited for");
+}
 
-  async function spawned(): Promise<string> {
-    const given = {
-      prompt,
-      call_id: call.call_id,
-      ...(tools_allowed === undefined ? {} : { tools_allowed }),
-    };
-    const made = await host.writer.spawn(run, given);
-    return made.child_id;
-  }
+function isKnown({ calls, strategy }: Work, of: string): boolean {
+  return calls.some(({ child_id }) => child_id === of) || liveChildrenOf(strategy).includes(of);
 }

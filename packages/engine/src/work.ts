@@ -5,6 +5,7 @@ import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunStat
 import type { Call, ChatMessage } from "./model.js";
 import { type Opened, openAfter } from "./opened.js";
 import { planSteps } from "./plan-steps.js";
+import { advanceStrategy, type Strategy, strategyFor } from "./strategies/strategy.js";
 
 export interface Work {
   readonly pos: number;
@@ -43,10 +44,14 @@ export interface Work {
   readonly settled: boolean;
   readonly title: string | null;
   readonly suggested: boolean;
+  /** How far the strategy has got; null where there is none, or no longer. */
+  readonly strategy: Strategy | null;
 }
 
 export interface Answer {
   readonly text: string;
+  /** What a step of the strategy was asked for: that is no part of the conversation. */
+  readonly purpose?: string;
 }
 
 export interface CallWork extends Call {
@@ -89,6 +94,7 @@ export const firstWork: Work = {
   settled: false,
   title: null,
   suggested: false,
+  strategy: null,
 };
 
 export function isOver({ state }: Work): boolean {
@@ -96,10 +102,11 @@ export function isOver({ state }: Work): boolean {
 }
 
 export function advance(work: Work, event: Event): Work {
-  const moved = { ...work, pos: event.pos };
   // Children are looked after by themselves.
-  if (event.child_id !== null) return moved;
+  if (event.child_id !== null) return { ...work, pos: event.pos };
   const e = event as AnyEvent;
+  const strategy = work.strategy === null ? null : advanceStrategy(work.strategy, e);
+  const moved = { ...work, pos: event.pos, strategy };
   switch (e.type) {
     case "run.lifecycle": {
       const { state } = e.payload;
@@ -107,7 +114,12 @@ export function advance(work: Work, event: Event): Work {
       return { ...(taken ? redirected(moved, work.redirection) : moved), state };
     }
     case "turn.submitted":
-      return { ...moved, asked: e.payload, messages: asMessages(e.payload.messages) };
+      return {
+        ...moved,
+        asked: e.payload,
+        messages: asMessages(e.payload.messages),
+        strategy: strategyFor(e.payload),
+      };
     case "control.requested": {
       const { action, instruction, steps } = e.payload;
       if (action === "redirect") return { ...moved, redirection: String(instruction) };
@@ -115,8 +127,14 @@ export function advance(work: Work, event: Event): Work {
         return { ...moved, plan: { ...work.plan, steps: planSteps(steps) } };
       return moved;
     }
-    case "model.requested":
-      return { ...moved, answer: { text: work.answer?.text ?? "" }, unpaid: true, stepOver: null };
+    case "model.requested": {
+      const { purpose } = e.payload;
+      const answer = {
+        text: work.answer?.text ?? "",
+        ...(typeof purpose === "string" ? { purpose } : {}),
+      };
+      return { ...moved, answer, unpaid: true, stepOver: null };
+    }
     case "usage":
       return { ...moved, unpaid: false };
     case "reasoning.delta":
@@ -230,6 +248,7 @@ function callsIn({ role, calls }: Facts): readonly Call[] {
 
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
 function answered(work: Work, carry: unknown): Work {
+  if (work.answer?.purpose !== undefined) return { ...work, answer: null };
   const content = work.answer?.text ?? "";
   const calls = work.calls.map(({ call_id, tool, input, plan_step }) => ({
     ...{ call_id, tool, input },
@@ -260,8 +279,9 @@ function redirected(work: Work, instruction: string): Work {
     stepOver: null,
     messages,
     redirection: null,
-    // It was a plan for another task.
+    // They were for another task.
     plan: null,
+    strategy: null,
     finished: false,
     settled: false,
   };

@@ -212,6 +212,13 @@ export const errorTable = {
     title: "no such tool",
     help: "`tools` takes names of tools, or beginnings of names as `file.*`. The message names the one that means nothing here, and what there is.",
   },
+  "KAI-RUN-AGENT-0001": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "unknown agent",
+    help: '`agent` says how the built-in agent goes about its task; the message lists what there is. A run that you write yourself (`"producer": "external"`) may call its agent as it likes.',
+  },
   "KAI-RUN-APPROVAL-0001": {
     status: 404,
     grpc: "NOT_FOUND",

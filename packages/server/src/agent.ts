@@ -14,7 +14,7 @@ import type { Durability } from "./stores/sqlite/open.js";
 
 export interface Agent {
   /** Whether its runs show a plan first, where nobody says otherwise. */
-  readonly planningGate: RunRecord["planning_gate"];
+  planningGate(agent: string | null): RunRecord["planning_gate"];
   /** A run that was just created, or that was live when the server started. It is the agent's from here on. */
   take(run: RunKey): void;
   readonly checkpoints: Checkpoints;
@@ -22,8 +22,12 @@ export interface Agent {
   forget(roots: readonly RunKey[]): Promise<void>;
   /** To be called every now and then; lets go what it need not keep. */
   sweep(): Promise<void>;
-  /** Refuses, with a RunwireError, a run that it could not write: no such model, no such tools. */
-  check(asked: { readonly model: string | null; readonly tools?: readonly string[] }): Promise<void>;
+  /** Refuses, with a RunwireError, a run that it could not write: no such agent, no such model, no such tools. */
+  check(asked: {
+    readonly agent: string | null;
+    readonly model: string | null;
+    readonly tools?: readonly string[];
+  }): Promise<void>;
   /** Refuses arguments that this tool of its would not take. */
   checkInput(tool: string, input: Facts): Promise<void>;
   /** Stops writing. What is not finished goes on after the next start. */

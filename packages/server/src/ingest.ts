@@ -57,6 +57,8 @@ export interface NewChild {
   readonly call_id?: string;
   /** Which of its tools wait for somebody's approval. */
   readonly approvals?: string;
+  /** Who writes it, where that is another than who writes its parent. */
+  readonly agent?: string;
 }
 
 export interface CreatedRun {
@@ -223,12 +225,12 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       }
     },
 
-    spawn: (key, child, idempotency) =>
+    spawn: (key, { agent, ...child }, idempotency) =>
       change(key, (commit): SpawnedRun => {
         const made = createdBefore(commit, key.run_id, idempotency);
         if (made !== undefined) return { child_id: made.run_id, replayed: true };
         headIn(commit, key.run_id);
-        return { child_id: spawn(commit, key.run_id, { ...child }, { idempotency }) };
+        return { child_id: spawn(commit, key.run_id, child, { idempotency, agent }) };
       }),
 
     change,

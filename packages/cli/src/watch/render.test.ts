@@ -138,6 +138,56 @@ const story: readonly Draft[] = [
   state("done"),
 ];
 
+/** A run that thinks first, in a tree and then, by another producer, in a graph. */
+const thoughts: readonly Draft[] = [
+  state("running"),
+  thought("\nThoughts at depth 1:\n1. Ask first"),
+  { type: "tot.expand", payload: { candidates: ["Ask first \u001b[2J", "Look into all of them"], depth: 1 } },
+  { type: "tot.evaluate", payload: { chosen: 0, scores: [0.9, 0.7] } },
+  { type: "tot.expand", payload: { candidates: ["Guess what matters most to whoever asked"], depth: 2 } },
+  { type: "tot.evaluate", payload: { chosen: 0, scores: [0.2] } },
+  {
+    type: "tot.backtrack",
+    payload: { reason: "the best scores 0.2", to_depth: 1, to: 1, thought: "Look into all of them" },
+  },
+  { type: "tot.expand", payload: { candidates: ["a", "b"] } },
+  { type: "tot.evaluate", payload: { chosen: 1, scores: [] } },
+  {
+    type: "got.plan",
+    payload: {
+      node_count: 2,
+      edge_count: 1,
+      node_ids: ["uplot", "compare"],
+      nodes: [
+        { id: "uplot", task: "Find out about uPlot", deps: [] },
+        { id: "compare", task: "Put it side by side", deps: ["uplot"] },
+      ],
+    },
+  },
+  { type: "got.node_start", payload: { id: "uplot", call_id: "c1" } },
+  {
+    type: "child.spawn",
+    payload: { child_id, prompt: "Find out about uPlot\n\nIt is a part.", call_id: "c1" },
+  },
+  state("running", null, child_id),
+  text("Small and fast.", child_id),
+  state("done", null, child_id),
+  { type: "got.node_complete", payload: { id: "uplot", result_summary: "Small and fast." } },
+  {
+    type: "got.expand",
+    payload: {
+      node_id: "uplot",
+      nodes_added: 1,
+      edges_added: 1,
+      nodes: [{ id: "n3", task: "Find out about its drawbacks", deps: ["uplot"] }],
+    },
+  },
+  { type: "got.node_start", payload: { id: "n3" } },
+  { type: "got.node_failed", payload: { id: "n3", error: "no network" } },
+  { type: "got.plan", payload: { node_count: 1, edge_count: 0, node_ids: ["alone"] } },
+  state("done"),
+];
+
 const golden = (name: string): string => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
 
 describe("a run on paper", () => {
@@ -160,6 +210,17 @@ describe("a run on paper", () => {
     const rows = shown(story, { ...terminal, columns: 30 }, { columns: 30, colour: false });
     await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden("timeline.30.txt"));
   });
+
+  it.each([
+    ["thoughts.plain.txt", pipe, null],
+    ["thoughts.30.txt", { ...terminal, columns: 30 }, 30],
+  ])(
+    "reads as in the golden file, where it thinks in trees and graphs: %s",
+    async (name, manner, columns) => {
+      const rows = shown(thoughts, manner, { columns, colour: false });
+      await expect(`${rows.join("\n")}\n`).toMatchFileSnapshot(golden(name));
+    },
+  );
 
   it("shows the beginning of a long prompt, and how much more there is", () => {
     const asked = (content: string): Draft => ({
@@ -268,6 +329,13 @@ describe("a run on paper", () => {
       { type: "approval.requested", payload: { approval_id: b, tool: c, input: a } },
       { type: "steer.accepted", payload: { text: b } },
       { type: "title", payload: { title: c } },
+      { type: "tot.expand", payload: { candidates: [a, b], depth: 1 } },
+      { type: "tot.evaluate", payload: { chosen: 1, scores: [0.5, c, { toString: 1 }] } },
+      { type: "tot.backtrack", payload: { reason: a, to_depth: b, thought: c } },
+      { type: "got.plan", payload: { node_ids: [a], nodes: [{ id: b, task: c, deps: [a, null] }, null] } },
+      { type: "got.node_failed", payload: { id: a, error: b } },
+      { type: "got.node_complete", payload: { id: a, result_summary: { toString: 1 } } },
+      { type: "got.expand", payload: { node_id: c, nodes: [{ id: a }] } },
       state("error", a),
     ]);
     fc.assert(

@@ -8,6 +8,7 @@ import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
 import { flush, say, think } from "./speech.js";
+import { candidatesIn, strategyLines } from "./strategies.js";
 import { firstTimeline, firstVoice, type Manner, type Timeline, type Tool, type Voice } from "./timeline.js";
 import { durationWords, inputWords } from "./words.js";
 
@@ -138,7 +139,8 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       const line = cutLine(
         label,
         { text: `▸ ${child.label} `, style: "cyan" },
-        { text: oneLine(prompt ?? ""), style: "bold" },
+        // What it is told besides stands below.
+        { text: oneLine((prompt ?? "").split("\n\n", 1).join()), style: "bold" },
         { text: `  ${oneLine(child_id)}`, style: "dim" },
       );
       return then(known ? timeline : withVoice(timeline, child), [line], { childCount, tools });
@@ -253,9 +255,21 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return { timeline: { ...timeline, usage: summed(timeline.usage, e.payload) }, lines: [] };
     default: {
       const lines = governanceLines(label, e);
-      return lines.length === 0 ? { timeline, lines } : then(timeline, lines);
+      return lines.length === 0 ? strategised(timeline, voice, e, manner) : then(timeline, lines);
     }
   }
+}
+
+/** What was thought is told by the event that it came to; who wants all of it gets both. */
+function strategised(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Rendered {
+  const lines = strategyLines(voice.label, e, voice.candidates);
+  if (lines === null) return { timeline, lines: [] };
+  const said = flush(manner.full ? voice : { ...voice, thinking: null }, Date.parse(e.ts), manner);
+  const candidates = e.type === "tot.expand" ? candidatesIn(e.payload) : voice.candidates;
+  return {
+    timeline: withVoice(timeline, { ...said.voice, candidates }),
+    lines: [...said.lines, ...lines],
+  };
 }
 
 function nextTry(waitMs: unknown): string {

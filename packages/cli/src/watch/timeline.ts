@@ -34,6 +34,8 @@ export interface Voice {
   /** Whether it has said something since its last settled message. */
   readonly said: boolean;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** The thoughts that are being scored. */
+  readonly candidates: readonly string[];
 }
 
 export interface Thinking {
@@ -97,5 +99,6 @@ export function firstVoice(run_id: string, label: string, call_id: string | null
     indent: null,
     said: false,
     tools: new Map(),
+    candidates: [],
   };
 }

@@ -12,7 +12,8 @@ export interface Reader {
   close(): void;
 }
 
-const frameStart = Buffer.from("data: ");
+/** What every event of the benchmark holds once, whatever is said around it. */
+const frameStart = Buffer.from('"note"');
 
 function countStarts(chunk: Buffer): number {
   let count = 0;
@@ -62,8 +63,10 @@ export function openReader(
       if (counts) {
         events +=
           countStarts(chunk) +
-          (tail.length > 0 ? countStarts(Buffer.concat([tail, chunk.subarray(0, 5)])) : 0);
-        tail = chunk.subarray(-5);
+          (tail.length > 0
+            ? countStarts(Buffer.concat([tail, chunk.subarray(0, frameStart.length - 1)]))
+            : 0);
+        tail = chunk.subarray(1 - frameStart.length);
       }
       stamp?.(chunk);
       if (!opened) {
@@ -86,6 +89,7 @@ const lastChunk = Buffer.from("0\r\n\r\n");
 export interface Poster {
   /** The answer's body; throws on any status but success. */
   post(path: string, body: string): Promise<string>;
+  put(path: string): Promise<string>;
   close(): void;
 }
 
@@ -108,18 +112,21 @@ export function poster(url: URL, connections: number): Poster {
     return new Promise((resolve) => waiting.push(resolve));
   }
 
+  async function send(method: string, path: string, body: string): Promise<string> {
+    const socket = await take();
+    const answer = await socket.ask(
+      `${method} ${path} HTTP/1.1\r\nHost: ${url.host}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    );
+    const next = waiting.shift();
+    if (next === undefined) idle.push(socket);
+    else next(socket);
+    return answer;
+  }
+
   return {
-    async post(path, body) {
-      const socket = await take();
-      const answer = await socket.ask(
-        `POST ${path} HTTP/1.1\r\nHost: ${url.host}\r\nContent-Type: application/json\r\n` +
-          `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      );
-      const next = waiting.shift();
-      if (next === undefined) idle.push(socket);
-      else next(socket);
-      return answer;
-    },
+    post: (path, body) => send("POST", path, body),
+    put: (path) => send("PUT", path, ""),
     close() {
       for (const socket of idle) socket.close();
     },

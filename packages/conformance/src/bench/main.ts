@@ -1,7 +1,8 @@
-// Prints what Runwire costs next to Node's bare HTTP server, in the same run. Absolute figures move from machine
-// to machine; the ratios are what to compare.
+// Prints what Runwire costs next to Node's bare HTTP server and to servers of others that do a part of its job, in the
+// same run. Absolute figures move from machine to machine; the ratios are what to compare.
 
-import { startNull, startRunwire } from "./process.js";
+import { type Peer, peers } from "./peers.js";
+import { type Server, startNull, startRunwire } from "./process.js";
 import {
   type Figures,
   fanOut,
@@ -29,31 +30,34 @@ const all: readonly Scenario[] = [
   stalledReaders(20, 20),
 ];
 
-const rows: string[][] = [["scenario", "figure", "runwire", "node:http", "ratio"]];
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+const bare: Peer = { name: "node:http", can: [""], start: startNull };
+const others: readonly Peer[] = [bare, ...(process.argv.includes("--alone") ? [] : peers(say))];
+
+const rows: string[][] = [["scenario", "figure", "runwire", "beside", "has", "runwire : it"]];
 for (const scenario of all.filter(({ name }) => only === undefined || name.includes(only))) {
+  const beside = others.filter(({ can }) => can.some((part) => scenario.name.includes(part)));
   const ours: Figures[] = [];
-  const bare: Figures[] = [];
-  // Interleaved, so that what else the machine does falls on both.
+  const theirs = new Map(beside.map((peer) => [peer, [] as Figures[]]));
+  // Interleaved, so that what else the machine does falls on all.
   for (let i = 0; i < repeats; i++) {
-    process.stderr.write(`${scenario.name} (${i + 1}/${repeats})\n`);
+    say(`${scenario.name} (${i + 1}/${repeats})`);
     ours.push(await measure(scenario, startRunwire));
-    bare.push(await measure(scenario, startNull));
+    for (const [peer, figures] of theirs) figures.push(await measure(scenario, peer.start));
   }
   for (const figure of Object.keys(ours[0] ?? {})) {
-    const mine = median(ours.map((figures) => figures[figure] ?? Number.NaN));
-    const theirs = median(bare.map((figures) => figures[figure] ?? Number.NaN));
-    rows.push([
-      scenario.name,
-      `${scenario.measures} (${figure})`,
-      round(mine),
-      round(theirs),
-      round(mine / theirs),
-    ]);
+    const mine = medianOf(ours, figure);
+    for (const [{ name }, figures] of theirs) {
+      const its = medianOf(figures, figure);
+      if (!Number.isFinite(its)) continue;
+      const what = `${scenario.measures} (${figure})`;
+      rows.push([scenario.name, what, round(mine), name, round(its), round(mine / its)]);
+    }
   }
 }
 process.stdout.write(`${table(rows)}\n`);
 
-async function measure(scenario: Scenario, start: typeof startRunwire): Promise<Figures> {
+async function measure(scenario: Scenario, start: () => Promise<Server>): Promise<Figures> {
   const server = await start();
   try {
     return await scenario.run(server);
@@ -62,8 +66,9 @@ async function measure(scenario: Scenario, start: typeof startRunwire): Promise<
   }
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+function medianOf(measured: readonly Figures[], figure: string): number {
+  const values = measured.map((figures) => figures[figure] ?? Number.NaN);
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 function round(value: number): string {

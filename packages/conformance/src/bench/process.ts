@@ -5,9 +5,17 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createRun, type Poster } from "./load.js";
+
+/** Where to append to something new, and where to read it. */
+export interface Target {
+  readonly append: string;
+  readonly stream: string;
+}
 
 export interface Server {
   readonly name: string;
+  open(post: Poster): Promise<Target>;
   readonly url: URL;
   readonly pid: number;
   /** User and system time so far. */
@@ -22,40 +30,42 @@ export async function startRunwire(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
   // `npm run bench` runs at the root of the repository.
   const bin = resolve("packages/cli/bin/runwire.js");
-  const server = await start("runwire", [bin, "serve", "--port", "0", "--data", folder]);
+  const args = [bin, "serve", "--port", "0", "--data", folder];
   return {
-    ...server,
-    async stop() {
-      await server.stop();
-      rmSync(folder, { recursive: true, force: true });
+    ...(await start("runwire", process.execPath, args, folder)),
+    async open(post) {
+      const id = await createRun(post);
+      return { append: `/v1/agent/runs/${id}/events`, stream: `/v1/agent/runs/${id}/stream?after=1` };
     },
   };
 }
 
 export function startNull(): Promise<Server> {
-  return start("node:http", [fileURLToPath(new URL("./null-server.js", import.meta.url))]);
+  return start("node:http", process.execPath, [fileURLToPath(new URL("./null-server.js", import.meta.url))]);
 }
 
-async function start(name: string, args: readonly string[]): Promise<Server> {
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+/** A program that says its address on stdout. `folder` goes with it. */
+export async function start(
+  name: string,
+  program: string,
+  args: readonly string[],
+  folder?: string,
+): Promise<Server> {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
   const url = await firstUrl(child);
   const pid = child.pid as number;
   return {
     name,
     url,
     pid,
-    cpuMs() {
-      const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-      return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
-    },
-    rssBytes() {
-      const status = readFileSync(`/proc/${pid}/status`, "utf8");
-      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
-    },
+    open: async () => ({ append: "/append", stream: "/stream" }),
+    cpuMs: () => sumOf(pid, cpuMsOf),
+    rssBytes: () => sumOf(pid, rssBytesOf),
     async stop() {
       const exited = new Promise((resolve) => child.once("exit", resolve));
       child.kill("SIGTERM");
       await exited;
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -70,4 +80,23 @@ function firstUrl(child: ChildProcess): Promise<URL> {
     });
     child.once("exit", (code) => reject(new Error(`the server exited with ${code} before it listened`)));
   });
+}
+
+/** Of a process and those that it has started: some servers work in a child. */
+function sumOf(pid: number, of: (pid: number) => number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .filter(Boolean);
+  return [pid, ...children.map(Number)].reduce((sum, one) => sum + of(one), 0);
+}
+
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+}
+
+function rssBytesOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }

@@ -2,8 +2,8 @@
 // Counts are verified: a figure for events that did not arrive would be worth nothing.
 
 import { connect, type Socket } from "node:net";
-import { createRun, inParallel, openReader, type Poster, poster } from "./load.js";
-import type { Server } from "./process.js";
+import { inParallel, openReader, poster } from "./load.js";
+import type { Server, Target } from "./process.js";
 
 /** Figures by name; lower is better for times and memory, higher for rates (`…/s`). */
 export type Figures = { readonly [name: string]: number };
@@ -26,17 +26,6 @@ const toolEnd = (i: number): string =>
     payload: { call_id: `call_${i}`, ok: true, output: { note: "n".repeat(60) } },
   });
 
-interface Target {
-  readonly append: string;
-  readonly stream: string;
-}
-
-async function target(server: Server, post: Poster): Promise<Target> {
-  if (server.name !== "runwire") return { append: "/append", stream: "/stream" };
-  const id = await createRun(post);
-  return { append: `/v1/agent/runs/${id}/events`, stream: `/v1/agent/runs/${id}/stream?after=1` };
-}
-
 /** One event a turn to many readers: CPU per delivered event. */
 export function fanOut(readers: number, turns: number): Scenario {
   return {
@@ -44,7 +33,7 @@ export function fanOut(readers: number, turns: number): Scenario {
     measures: "server CPU µs per delivered event",
     async run(server) {
       const post = poster(server.url, 1);
-      const { append, stream } = await target(server, post);
+      const { append, stream } = await server.open(post);
       const opened: Awaited<ReturnType<typeof openReader>>[] = [];
       await inParallel(readers, 50, async () => opened.push(await openReader(server.url, stream)));
       const before = server.cpuMs();
@@ -70,7 +59,7 @@ export function posts(connections: number, count: number): Scenario {
     measures: "acknowledged events a second",
     async run(server) {
       const post = poster(server.url, connections);
-      const { append } = await target(server, post);
+      const { append } = await server.open(post);
       const body = `[${toolEvent(1)}]`;
       // A server that has just started compiles its own code; what is measured is one that runs.
       await inParallel(count / 4, connections, () => post.post(append, body));
@@ -93,7 +82,7 @@ export function liveRuns(runs: number, batches: number, batchEvents: number): Sc
     async run(server) {
       const post = poster(server.url, 16);
       const targets: Target[] = [];
-      await inParallel(runs, 16, async () => targets.push(await target(server, post)));
+      await inParallel(runs, 16, async () => targets.push(await server.open(post)));
       const body = `[${Array.from({ length: batchEvents }, (_, i) => toolEvent(i)).join(",")}]`;
       await inParallel(batches / 4, 16, (i) => post.post((targets[i % runs] as Target).append, body));
       const started = performance.now();
@@ -111,6 +100,7 @@ export function replay(events: number): Scenario {
     const started = performance.now();
     const reader = await openReader(server.url, path, undefined, false);
     await reader.ended;
+    if (reader.bytes < 1e5) throw new Error(`only ${reader.bytes} bytes came from ${server.name}`);
     return reader.bytes / 1e6 / ((performance.now() - started) / 1000);
   };
   return {
@@ -120,7 +110,7 @@ export function replay(events: number): Scenario {
       const post = poster(server.url, 4);
       const record = async (count: number): Promise<string> => {
         if (server.name !== "runwire") return "/bytes?mb=32";
-        const { append, stream } = await target(server, post);
+        const { append, stream } = await server.open(post);
         const batch = 500;
         const body = `[${Array.from({ length: batch }, (_, i) => toolEnd(i)).join(",")}]`;
         await inParallel(count / batch, 4, () => post.post(append, body));
@@ -135,7 +125,7 @@ export function replay(events: number): Scenario {
       if (server.name === "runwire") {
         const counted = await openReader(server.url, stream);
         await counted.ended;
-        if (counted.events !== events + 1) throw new Error(`${counted.events} of ${events + 1} events`);
+        if (counted.events !== events) throw new Error(`${counted.events} of ${events} events`);
       }
       post.close();
       return { "cold MB/s": cold, "warm MB/s": warm };
@@ -152,9 +142,9 @@ export function latency(runs: number, readersPerRun: number, hertz: number, seco
       const post = poster(server.url, 64);
       const samples: number[] = [];
       let measuredFrom = Number.POSITIVE_INFINITY;
-      const shared = server.name !== "runwire";
+      const shared = server.name === "node:http";
       const targets: Target[] = [];
-      await inParallel(runs, 16, async () => targets.push(await target(server, post)));
+      await inParallel(runs, 16, async () => targets.push(await server.open(post)));
       const mark = /"note":"([0-9.]+)"/g;
       const readers: { close(): void }[] = [];
       const hear = (chunk: Buffer): void => {
@@ -204,7 +194,7 @@ export function idleReaders(readers: number): Scenario {
     measures: "KB of memory each",
     async run(server) {
       const post = poster(server.url, 1);
-      const { stream } = await target(server, post);
+      const { stream } = await server.open(post);
       const warm = await Promise.all(Array.from({ length: 500 }, () => openReader(server.url, stream)));
       const before = server.rssBytes();
       const opened: { close(): void }[] = [...warm];
@@ -225,7 +215,7 @@ export function stalledReaders(readers: number, megabytes: number): Scenario {
     async run(server) {
       const post = poster(server.url, 1);
       const grow = async (stalled: number): Promise<number> => {
-        const { append, stream } = await target(server, post);
+        const { append, stream } = await server.open(post);
         const sockets = await Promise.all(
           Array.from({ length: stalled }, () => stalledSocket(server.url, stream)),
         );

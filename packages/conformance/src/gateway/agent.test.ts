@@ -59,7 +59,16 @@ function outcome(events: readonly Event[]): object {
   const states = events.flatMap((e) =>
     is(e, "run.lifecycle") && e.child_id === null ? [e.payload.state] : [],
   );
-  return { tools: tools.toSorted(), ends: ends.toSorted(), said: said.toSorted(), states };
+  const thoughts = events.flatMap(({ type, payload: { call_id: _, ...facts } }) =>
+    /^[tg]ot\./.test(type) ? [JSON.stringify([type, facts])] : [],
+  );
+  return {
+    tools: tools.toSorted(),
+    ends: ends.toSorted(),
+    said: said.toSorted(),
+    states,
+    thoughts: thoughts.toSorted(),
+  };
 }
 
 describe("the demo", () => {
@@ -111,10 +120,14 @@ describe("the demo", () => {
     ]);
   });
 
-  it("says and does the same, whenever its server is killed", async () => {
-    const undisturbed = outcome(await ended(await start()));
-    for (let kill = 0; kill < kills; kill++) {
-      const run_id = await start();
+  it.each([
+    [{}, kills],
+    [{ agent: "tot", tools: [] }, kills / 2],
+    [{ agent: "got", got_adaptive: true, tools: [] }, kills / 2],
+  ])("says and does the same, whenever its server is killed: %j", async (asked, count) => {
+    const undisturbed = outcome(await ended(await start(asked)));
+    for (let kill = 0; kill < count; kill++) {
+      const run_id = await start(asked);
       const reading = await openReading("sse", server.url, streamPath({ run_id }));
       const events = luck.whole(1, 80);
       // Or right after its end, where it has said less.

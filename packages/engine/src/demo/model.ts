@@ -36,8 +36,10 @@ export function demoModel({ wordMs }: DemoOptions): Model {
         if (!(await pause(paceMs, signal))) return;
         yield { kind: "reasoning", text: word };
       }
+      // What is asked for a purpose is not shown as it comes.
+      const spokenMs = request.purpose === undefined ? paceMs : 0;
       for (const word of words) {
-        if (!(await pause(paceMs, signal))) return;
+        if (!(await pause(spokenMs, signal))) return;
         yield { kind: "text", text: word };
       }
       for (const [i, { tool, input }] of speech.calls.entries()) {

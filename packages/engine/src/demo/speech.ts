@@ -2,10 +2,12 @@
 // has come back since the task was given; nothing else is remembered.
 
 import type { ModelRequest } from "../model.js";
-import { comparison, findingsIn, recalled, recommendation, savedIn } from "./answers.js";
+import { comparison, type Finding, findingsIn, recalled, recommendation, savedIn } from "./answers.js";
 import { suggestionsFor, titleOf } from "./asides.js";
+import { findingsTold, wayChosenIn } from "./parts.js";
 import { capital, quote, sentence } from "./quote.js";
 import { aspects } from "./subjects.js";
+import { sideBySide, thoughtFor } from "./thoughts.js";
 import { helperPrefix, resultsOf, type Turn, turnOf } from "./turn.js";
 
 /** Whole; it is streamed word by word. */
@@ -16,19 +18,24 @@ export interface Speech {
 }
 
 export function speechFor(request: ModelRequest): Speech {
-  const { messages, tools, aside, system } = request;
+  const { messages, tools, aside, purpose, system } = request;
   if (aside === "title") return brief(titleOf(messages));
   if (aside === "suggestions") return brief(suggestionsFor(messages));
+  if (purpose !== undefined) return { ...thoughtFor(request, purpose), calls: [] };
   const has = (name: string): boolean => tools.some((tool) => tool.name === name);
   const turn = turnOf(request);
   if (has("plan.propose")) return planFor(turn, toolsToldIn(system));
   if (turn.instead !== null) return directed(turn, turn.instead);
   const { since } = turn;
+  if (turn.task.startsWith(sideBySide)) return together(turn);
+  const told = findingsTold(system);
+  if (told.length > 0) return answerFrom(turn, told);
   if (isToAsk(turn) && has("clarify") && resultsOf(since, "clarify").length === 0) return question(turn);
   const subjects = subjectsFor(turn);
   const tool = lookerAmong(has, turn);
   const found = findingsIn(since);
-  if (found.length === 0 && tool !== null && subjects.length > 0) return lookInto(turn, subjects, tool);
+  if (found.length === 0 && tool !== null && subjects.length > 0)
+    return keepingTo(wayChosenIn(system), lookInto(turn, subjects, tool));
   const findings = found.length > 0 ? found : recalled(turn.subjects);
   const nothing = tool === null ? "I have nothing to look it up with." : "The plan has me look nothing up.";
   const why = found.length > 0 ? null : nothing;
@@ -42,6 +49,22 @@ export function speechFor(request: ModelRequest): Speech {
     turn,
     parts.filter((part) => part !== "").join("\n\n"),
   );
+}
+
+/** The part that needs the others. */
+function together(turn: Turn): Speech {
+  const found = findingsTold(turn.task);
+  const lines = found.map(({ text }) => `- ${text}`).join("\n");
+  return said("The others have found it all out; I put it in one list.", turn, lines);
+}
+
+function answerFrom(turn: Turn, findings: readonly Finding[]): Speech {
+  const parts = [comparison(turn, findings, null), recommendation(turn, findings, null)];
+  return said("Every part is there. I'll put them together.", turn, parts.join("\n\n"));
+}
+
+function keepingTo(way: string, speech: Speech): Speech {
+  return way === "" ? speech : { ...speech, reasoning: `I thought it through: ${way} ${speech.reasoning}` };
 }
 
 function brief(text: string): Speech {

@@ -44,7 +44,7 @@ const topics: readonly { readonly about: RegExp; readonly subjects: readonly Sub
       {
         name: "SQLite",
         isNamed: /\bsqlite\b/i,
-        fact: "one file, no server, one writer at a time; hard to beat on a single machine.",
+        fact: "one file, no server, hard to beat on a single machine; one writer at a time.",
         marks: [2, 1, 3],
       },
       {
@@ -128,8 +128,12 @@ export function knownIn(text: string): readonly string[] {
     .map(({ name }) => name);
 }
 
+export const drawbacksPrefix = "the drawbacks of ";
+
 export function factOn(subject: string): string {
-  return knownBy(subject)?.fact ?? unknownFact;
+  if (!subject.startsWith(drawbacksPrefix)) return knownBy(subject)?.fact ?? unknownFact;
+  // What is good comes first, and what is not comes after it.
+  return knownBy(subject.slice(drawbacksPrefix.length))?.fact.split("; ")[1] ?? unknownFact;
 }
 
 export function saysNothing(fact: string): boolean {

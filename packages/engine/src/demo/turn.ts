@@ -34,10 +34,12 @@ export interface PlanLine {
 export const helperPrefix = "Find out about ";
 
 /** The task is what was asked last, or what a redirection asks for. What was said to steer the run is none. */
-export function turnOf({ messages, system }: ModelRequest): Turn {
+export function turnOf({ messages, system }: Pick<ModelRequest, "messages" | "system">): Turn {
   const at = messages.findLastIndex(isTask);
   const asked = messages.filter(isTask).map(({ content }) => beginningOf(content));
-  const task = asked.at(-1) ?? "";
+  const last = asked.at(-1) ?? "";
+  // A helper may be told more below: what it is a part of, and what others have found.
+  const task = last.startsWith(helperPrefix) ? (last.split("\n")[0] ?? "") : last;
   const given = messages[at];
   const isRedirected = given?.role === "user" && given.direction === "redirect";
   const since = messages.slice(at + 1);
@@ -78,7 +80,8 @@ function directionsIn(messages: readonly ChatMessage[], kind: "steer" | "redirec
 }
 
 function planIn(system: string): readonly PlanLine[] {
-  return [...system.matchAll(/^(\S+)\. (.+)$/gm)].map(([, id = "", title = ""]) => ({
+  const [, plan = ""] = system.split("The plan, to be kept to:\n");
+  return [...plan.matchAll(/^(\S+)\. (.+)$/gm)].map(([, id = "", title = ""]) => ({
     ...{ id, title },
     subjects: planned(beginningOf(title)),
   }));

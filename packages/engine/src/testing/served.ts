@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Draft, Event, Facts } from "@runwire/protocol";
-import { type Settings, startGateway } from "@runwire/server";
+import { type MakeAgent, type Settings, startGateway } from "@runwire/server";
 import { demoModel } from "../demo/model.js";
 import { engine } from "../engine.js";
+import type { Model } from "../model.js";
 import { type Choice, chooseModel, type ModelEnv } from "../providers/choose.js";
 import type { Tool } from "../tool.js";
 
@@ -21,17 +22,26 @@ export interface ServedOptions {
   readonly tools?: readonly Tool[];
   /** Called before the agent's drafts are stored. */
   readonly before?: (run_id: string, drafts: readonly Draft[]) => Promise<void>;
+  /** In place of whatever model the environment gives. */
+  readonly model?: () => Model;
+  /** Puts something around the agent. */
+  readonly around?: (makeAgent: MakeAgent) => MakeAgent;
 }
 
-export async function served({ tools = [lookTool], before }: ServedOptions = {}): Promise<Served> {
+export async function served({
+  tools = [lookTool],
+  before,
+  model,
+  around = (makeAgent) => makeAgent,
+}: ServedOptions = {}): Promise<Served> {
   const dataFolder = mkdtempSync(join(tmpdir(), "runwire-served-"));
   let env: ModelEnv = {};
   let limits: Choice["limits"];
   const demo = demoModel({ wordMs: 0 });
   const modelOf = (name: string | null) =>
-    chooseModel(name, { env, demo, ...(limits === undefined ? {} : { limits }) });
+    model?.() ?? chooseModel(name, { env, demo, ...(limits === undefined ? {} : { limits }) });
   const settings: Partial<Settings> = { port: 0, dataFolder, durability: "os", log: "error" };
-  const makeAgent = engine({ modelOf, tools, planningGate: "off" });
+  const makeAgent = around(engine({ modelOf, tools, planningGate: "off" }));
   const gateway = await startGateway(settings, undefined, (host) =>
     makeAgent({
       ...host,

@@ -30,11 +30,16 @@ export function spawn(
   commit: Commit,
   parent_id: string,
   payload: Facts & { child_id?: string; prompt?: string },
-  of: { readonly scope?: Scope | undefined; readonly idempotency?: Idempotency | undefined } = {},
+  of: {
+    readonly scope?: Scope | undefined;
+    readonly idempotency?: Idempotency | undefined;
+    readonly agent?: string | undefined;
+  } = {},
 ): string {
   const parent = headIn(commit, parent_id);
   if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
   const { run } = parent;
+  const { agent = run.agent } = of;
   if (run.depth >= limits.childDepthMax) {
     throw new RunwireError(
       "KAI-RUN-CHILD-0003",
@@ -52,6 +57,7 @@ export function spawn(
     ...run,
     run_id: child_id,
     parent_id,
+    agent,
     depth: run.depth + 1,
     planning_gate: "off",
     created_at: new Date(commit.nowMs).toISOString(),
@@ -63,7 +69,7 @@ export function spawn(
   commit.write(parent_id, of.scope === undefined ? spawn : { ...spawn, scope: of.scope });
   commit.write(child_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
   const messages = [{ role: "user", content: payload.prompt ?? "" }];
-  const { session_id, agent } = run;
+  const { session_id } = run;
   const { tools_allowed, approvals } = payload;
   const asked = {
     ...(tools_allowed === undefined ? {} : { tools: tools_allowed }),

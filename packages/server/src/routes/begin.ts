@@ -30,7 +30,8 @@ export async function begin(
     );
   }
   const { tools } = run.asked as { readonly tools?: readonly string[] };
-  if (!run.external) await agent?.check({ model: run.model, ...(tools === undefined ? {} : { tools }) });
+  if (!run.external)
+    await agent?.check({ agent: run.agent, model: run.model, ...(tools === undefined ? {} : { tools }) });
   const made = await ingest.create(tenant, run, idempotency);
   if (!run.external) agent?.take({ tenant, run_id: made.run_id });
   return begun(made);

@@ -145,7 +145,7 @@ function another(
   restored: Restored | undefined,
 ): NewRun {
   const { run_id, agent, planning_gate, external, lease_ms, metadata } = head.run;
-  const { model, tools, approvals } = conversation.asked;
+  const { model, tools, approvals, got_adaptive } = conversation.asked;
   const next = asked.prompt == null ? [] : [{ role: "user", content: asked.prompt }];
   return {
     ...(restored === undefined ? {} : { run_id: restored.run_id }),
@@ -157,7 +157,11 @@ function another(
     metadata,
     external,
     lease_ms,
-    asked: { ...(tools === undefined ? {} : { tools }), ...(approvals === undefined ? {} : { approvals }) },
+    asked: {
+      ...(tools === undefined ? {} : { tools }),
+      ...(approvals === undefined ? {} : { approvals }),
+      ...(got_adaptive === undefined ? {} : { got_adaptive }),
+    },
     forked_from: {
       run_id,
       pos: last.pos,

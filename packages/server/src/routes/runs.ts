@@ -32,7 +32,8 @@ import { runSummary } from "./summary.js";
 export const newRun = z.strictObject({
   prompt: z.string().nullish().describe("what is asked; or `messages`"),
   messages: z.array(facts).nullish().describe("the conversation so far, the last one asking"),
-  agent: id.nullish(),
+  agent: id.nullish().describe("how the built-in agent goes about it: `react`, `tot` or `got`"),
+  got_adaptive: z.boolean().nullish().describe("whether a graph of thoughts may grow as its parts end"),
   model: z.string().nullish(),
   session_id: id.nullish().describe("the session this run is a turn of; a new one by default"),
   planning_gate: z.enum(["off", "preview", "required"]).nullish(),
@@ -190,7 +191,7 @@ async function createRun(
 
 /** What is asked for, with what was said before in its session. */
 export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
-  const { prompt, messages, tools, approvals } = body;
+  const { prompt, messages, tools, approvals, got_adaptive } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
   if (!external && rooms.agent !== undefined) checkAsking(body);
@@ -203,13 +204,15 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
     agent: body.agent ?? null,
     model: body.model ?? null,
     session_id: body.session_id ?? null,
-    planning_gate: body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate ?? "off")),
+    planning_gate:
+      body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate(body.agent ?? null) ?? "off")),
     metadata: body.metadata ?? {},
     external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
     asked: {
       ...(tools == null ? {} : { tools }),
       ...(approvals == null ? {} : { approvals }),
+      ...(got_adaptive == null ? {} : { got_adaptive }),
       ...(history === undefined ? {} : { history: history.told }),
     },
     ...(before?.title == null ? {} : { title: before.title }),

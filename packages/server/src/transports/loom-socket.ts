@@ -95,7 +95,7 @@ async function run(
   { caller, tenant }: Upgrade,
   sink: Sink,
   runs: Map<string, Told>,
-  { message: prompt, id, agent, thread_id, model, approvals }: Facts,
+  { message: prompt, id, agent, thread_id, model, approvals, got_adaptive }: Facts,
 ): Promise<void> {
   need(caller.scopes, "write");
   if (typeof prompt !== "string" || prompt === "")
@@ -104,7 +104,10 @@ async function run(
     throw new RunwireError("KAI-STREAM-PARAM-0001", "`id` takes an id that no other run here has");
   if (runs.size >= limits.runsPerStreamMax)
     throw new RunwireError("KAI-STREAM-PARAM-0001", `a connection carries ${limits.runsPerStreamMax} runs`);
-  const asked = checkBody(newRun, { prompt, agent, model, approvals, session_id: thread_id });
+  const asked = checkBody(newRun, {
+    ...{ prompt, agent, model, approvals, got_adaptive },
+    session_id: thread_id,
+  });
   const { body } = await begin(rooms, tenant, await runFor(rooms, tenant, asked), undefined);
   const key: RunKey = { tenant, run_id: body.run_id };
   const name = isId(id) ? id : body.run_id;

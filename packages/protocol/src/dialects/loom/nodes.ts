@@ -23,7 +23,9 @@ export function nodesBefore(nodes: Nodes, e: Event): Said {
   const by = e.child_id ?? "";
   switch (e.type) {
     case "model.requested":
-      return enter({ ...nodes, models: [...nodes.models.filter((one) => one !== by), by] }, by, "think");
+      return enter({ ...nodes, models: [...nodes.models.filter((one) => one !== by), by] }, by, nodeIn(e));
+    case "got.node_start":
+      return nodes.models.includes(by) ? enter(nodes, by, "execute_graph") : [nodes, []];
     case "tool.start":
     case "tool.end":
     case "approval.requested": {
@@ -50,9 +52,15 @@ export function nodesBefore(nodes: Nodes, e: Event): Said {
 /** What is left after it. */
 export function nodesAfter(nodes: Nodes, e: Event): Said {
   const by = e.child_id ?? "";
-  if (is(e, "model.completed")) return leave(nodes, by, "think");
+  if (is(e, "model.completed")) return leave(nodes, by, nodeIn(e));
   if (is(e, "step.boundary")) return leave(nodes, by, "observe");
   return [nodes, []];
+}
+
+/** It thinks, unless it says what else the model is asked for. */
+function nodeIn({ payload }: Event): string {
+  const { node } = payload as Facts;
+  return typeof node === "string" ? node : "think";
 }
 
 /** What a step has come to: what is left of it, and where one may go back to. */
