@@ -39,6 +39,9 @@ function hookOf(given: unknown, n: number, before: readonly HookCommand[]): Hook
     throw wrong(`needs a \`point\`, one of ${Object.keys(points).join(", ")}`);
   if (!isTexts(command) || command[0] === undefined || command[0] === "")
     throw wrong("needs a `command`, a list of texts: the program and its arguments");
+  // It runs in the run's folder: what is found there, the agent may have written.
+  if (command[0].includes("/") && !command[0].startsWith("/"))
+    throw wrong("has a `command` whose program is neither a bare name nor a whole path");
   if (!isTexts(tools) || tools.length === 0)
     throw wrong("has `tools` that are not a list of names, or of beginnings of names as `file.*`");
   if (!Number.isInteger(timeout_ms) || Number(timeout_ms) < 1 || Number(timeout_ms) > timeoutMsMax)

@@ -120,6 +120,7 @@ describe("settings", () => {
     ['[{"point": "stop", "command": ["x"]}]', "`point`"],
     ['[{"point": "pre_tool_use", "command": "x"}]', "`command`"],
     ['[{"point": "pre_tool_use", "command": []}]', "`command`"],
+    ['[{"point": "pre_tool_use", "command": ["./check"]}]', "whole path"],
     ['[{"point": "pre_tool_use", "command": ["x"], "tools": "shell"}]', "`tools`"],
     ['[{"point": "pre_tool_use", "command": ["x"], "timeout_ms": 0}]', "`timeout_ms`"],
     ['[{"point": "pre_tool_use", "command": ["x"], "required": "yes"}]', "`required`"],

@@ -13,10 +13,10 @@ import {
   spawnTool,
   type Tool,
 } from "@runwire/engine";
-import { type Event, type Facts, strictSchemaVersion, validateRuntime } from "@runwire/protocol";
+import { type Draft, type Event, type Facts, strictSchemaVersion, validateRuntime } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { call, control } from "./calls.js";
+import { allEvents, append, call, control, createRun } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
 import { calling, ended, lastState, ofType, script, scriptedModel, start, waitFor } from "./scripted.js";
 import { underTest } from "./under-test.js";
@@ -514,6 +514,14 @@ describe("a changed file", () => {
     await blob(fact?.read_ref);
     await call(server.url, "DELETE", `/v1/agent/runs/${events[0]?.run_id}`);
     expect((await fetch(`${server.url}/v1/blobs/${fact?.read_ref}`)).status).toBe(404);
+  });
+
+  it("brings its content along, which nobody can do over a wire [RW-GOVERN-5]", async () => {
+    const run_id = await createRun(server.url);
+    const attached = { read_ref: { content: "mine", media_type: "text/plain" } };
+    await append(server.url, run_id, { type: "artifact.changed", payload: { path: "x" }, attached } as Draft);
+    expect(ofType(await allEvents(server.url, run_id), "artifact.changed")).toEqual([{ path: "x" }]);
+    await control(server.url, run_id, "abort");
   });
 
   it("is no reason to stop where the files cannot be told [RW-GOVERN-5]", async () => {
