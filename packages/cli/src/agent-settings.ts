@@ -12,9 +12,17 @@ export interface AgentSettings {
   readonly mcp: readonly McpServer[];
   /** Commands that look at calls before and after their tools run. */
   readonly hooks: readonly HookCommand[];
+  /** Models that go on where a run's own is given up on. */
+  readonly fallbackModels: readonly string[];
 }
 
-export const defaultAgentSettings: AgentSettings = { shell: "off", fetchHosts: [], mcp: [], hooks: [] };
+export const defaultAgentSettings: AgentSettings = {
+  shell: "off",
+  fetchHosts: [],
+  mcp: [],
+  hooks: [],
+  fallbackModels: [],
+};
 
 /** Throws an Error that names the server and the member that is wrong, and never its value, which may be a secret. */
 export function readMcp(text: string): readonly McpServer[] {

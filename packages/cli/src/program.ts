@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addConvert, addValidate } from "./convert.js";
+import { addEvidence } from "./evidence.js";
 import { addForks } from "./forks.js";
 import { addInbox } from "./inbox.js";
 import { addIngest } from "./ingest.js";
@@ -25,6 +26,7 @@ export async function makeProgram(name?: string): Promise<Command> {
   addRuns(program);
   addRecord(program);
   addReplay(program);
+  addEvidence(program);
   program.commandsGroup("Dialects:");
   addConvert(program);
   addValidate(program);

@@ -193,6 +193,13 @@ export const settingRows: { readonly [S in keyof AllSettings]: SettingRow } = {
     group: "Agent",
     read: listOf((host) => /^[^\s,/@]+$/.test(host)),
   },
+  fallbackModels: {
+    flag: "fallback-models",
+    takes: "models like openai/gpt-6.1-sol, separated by commas",
+    does: "models that go on, in this order, where a run's own is given up on",
+    group: "Agent",
+    read: listOf((name) => /^[^\s,]+$/.test(name)),
+  },
   mcp: {
     flag: "mcp",
     takes:

@@ -19,6 +19,8 @@ interface RunFlags extends WatchFlags {
   readonly agent?: string;
   readonly adaptive?: boolean;
   readonly model?: string;
+  readonly fallbackModels?: string;
+  readonly budget?: string;
   readonly plan?: "off" | "preview" | "required";
   readonly approvals?: "never" | "destructive" | "always";
   readonly session?: string;
@@ -39,6 +41,8 @@ export function addRun(program: Command): void {
     )
     .option("--adaptive", "with --agent got: the graph may grow as its parts end")
     .option("--model <name>", "the model, where the server offers several")
+    .option("--fallback-models <names>", "models that go on where that is given up on, with commas between")
+    .option("--budget <usd>", "what it and all below it may cost, in US dollars")
     .addOption(
       new Option("--plan <gate>", "whether the run shows a plan first").choices([
         "off",
@@ -105,14 +109,18 @@ function checkFlags({ dialect, json }: WatchFlags): void {
   if (dialect !== undefined && !json) throw new Error("--dialect is how --json is said; add --json");
 }
 
-function newRunOf(
-  prompt: string,
-  { agent, adaptive, model, plan, approvals, session, tools }: RunFlags,
-): NewRun {
+function newRunOf(prompt: string, flags: RunFlags): NewRun {
+  const { agent, adaptive, model, fallbackModels, budget, plan, approvals, session, tools } = flags;
+  if (budget !== undefined && !(Number(budget) > 0))
+    throw new Error(`--budget: ${JSON.stringify(budget)} is not possible; it takes an amount such as 0.50`);
   return {
     prompt,
     ...(agent === undefined ? {} : { agent }),
     ...(adaptive === undefined ? {} : { got_adaptive: adaptive }),
+    ...(fallbackModels === undefined
+      ? {}
+      : { fallback_models: fallbackModels.split(",").map((name) => name.trim()) }),
+    ...(budget === undefined ? {} : { budget_usd: Number(budget) }),
     ...(model === undefined ? {} : { model }),
     ...(plan === undefined ? {} : { planning_gate: plan }),
     ...(approvals === undefined ? {} : { approvals }),

@@ -287,6 +287,25 @@ describe("from another terminal", () => {
   });
 });
 
+describe("runwire evidence and review", () => {
+  it("tell what a run did and what was decided, for people and for programs", async () => {
+    const { out: created } = await command("run", question, "--plan", "required", "--detach");
+    const run_id = created.trim();
+    await expect.poll(async () => (await command("approve", run_id)).code, { timeout: 30_000 }).toBe(0);
+    await command("tail", run_id);
+    const { code, out } = await command("evidence", run_id);
+    expect(code).toBe(0);
+    for (const line of ["state\tdone", "attempts\t1", "cost\t$0", "signal review\texported"])
+      expect(out.split("\n")).toContain(line);
+    const pack = JSON.parse((await command("evidence", run_id, "--json")).out) as { log: { sha256: string } };
+    expect(out).toContain(`sha256\t${pack.log.sha256}`);
+    const review = await command("review", run_id);
+    expect(review.out).toMatch(/\tperson\tplan\tapproved\t/);
+    const quiet = await command("review", await external(ended("done")));
+    expect(quiet).toMatchObject({ code: 0, out: "", err: "nobody has decided anything about it\n" });
+  });
+});
+
 describe("on a terminal", () => {
   it("requests are answered at the prompt, and what was typed for one is not taken for another", async () => {
     const run_id = await external();

@@ -8,6 +8,10 @@ export interface NewRun {
   readonly agent?: string;
   readonly got_adaptive?: boolean;
   readonly model?: string;
+  /** Models that go on where that is given up on. */
+  readonly fallback_models?: readonly string[];
+  /** What the run and all below it may cost. */
+  readonly budget_usd?: number;
   readonly session_id?: string;
   readonly planning_gate?: "off" | "preview" | "required";
   readonly tools?: readonly unknown[];

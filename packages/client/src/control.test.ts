@@ -48,6 +48,8 @@ const requests: readonly (readonly [string, unknown, (to: Gateway) => Promise<un
     { checkpoint_id: "c" },
     (to) => to.rewind("r", { checkpoint_id: "c" }, "key"),
   ],
+  ["GET /v1/agent/runs/r/evidence", undefined, (to) => to.evidence("r")],
+  ["GET /v1/agent/runs/r/review", undefined, (to) => to.review("r")],
   ["GET /v1/agent/runs/r/checkpoints", undefined, (to) => to.checkpoints("r")],
   ["GET /v1/agent/sessions?limit=5", undefined, (to) => to.listSessions({ limit: 5 })],
   ["GET /v1/agent/sessions/s%2F1", undefined, (to) => to.session("s/1")],

@@ -1,7 +1,7 @@
 // The gateway's plain requests, typed. Each throws a RunwireError with the server's code, and none retries by
 // itself: whether an order may be given twice is the caller's to know.
 
-import type { Draft, Facts, PlanStep } from "@runwire/protocol";
+import type { Draft, EvidencePack, Facts, PlanStep, Review } from "@runwire/protocol";
 import type {
   Appended,
   CheckpointsAnswer,
@@ -71,6 +71,8 @@ export function gateway(endpoint: Endpoint) {
     snapshot: (run_id: string, at?: number) =>
       get<SnapshotAnswer>(runPath(run_id, `/snapshot${queryOf({ dialect: "runwire", at })}`)),
     steps: (run_id: string) => get<StepsAnswer>(runPath(run_id, "/steps")),
+    evidence: (run_id: string) => get<EvidencePack>(runPath(run_id, "/evidence")),
+    review: (run_id: string) => get<Review>(runPath(run_id, "/review")),
     checkpoints: (run_id: string) => get<CheckpointsAnswer>(runPath(run_id, "/checkpoints")),
     children: (run_id: string) =>
       get<{ readonly children: readonly RunRecord[] }>(runPath(run_id, "/children")),

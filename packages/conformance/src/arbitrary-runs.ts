@@ -38,7 +38,7 @@ export interface ArbitraryRunOptions {
 export function arbitraryRun({ childLevels = 3, opening = true }: ArbitraryRunOptions = {}) {
   return runShape(childLevels).map((shape): ArbitraryRun => {
     const run_id = countedId("run", 0);
-    const counter = { calls: 0, runs: 0, requests: 0, checkpoints: 0 };
+    const counter = { calls: 0, runs: 0, requests: 0, checkpoints: 0, tasks: 0 };
     return { run_id, drafts: runDrafts(shape, null, counter, opening, true) };
   });
 }
@@ -80,6 +80,12 @@ type Act =
   | { readonly kind: "approval" | "clarify"; readonly answer: string | null }
   | { readonly kind: "step"; readonly step_kind: StepKind; readonly checkpoint: boolean }
   | { readonly kind: "facts"; readonly drafts: readonly Draft[] }
+  | {
+      readonly kind: "task";
+      /** Or the last one that somebody has told of. */
+      readonly isNew: boolean;
+      readonly told: readonly (readonly [name: string, attempt: number])[];
+    }
   | { readonly kind: "child"; readonly prompt: string; readonly run: RunShape; readonly ended: boolean };
 
 interface RunShape {
@@ -116,6 +122,10 @@ const fact = fc
   .chain((type) => arbitraryDraftOf(type))
   .map(({ type, payload }): Draft => ({ type, payload }));
 
+const taskNames =
+  `created started attempt.started attempt.started attempt.completed attempt.failed retrying waiting
+  paused resumed progress cancel_requested completed failed`.split(/\s+/);
+
 function arbitraryAct(childLevels: number): fc.Arbitrary<Act> {
   const flat: fc.Arbitrary<Act>[] = [
     fc.record({ kind: fc.constant("talk"), chunks: chunks("text.delta", "reasoning.delta") }),
@@ -134,6 +144,11 @@ function arbitraryAct(childLevels: number): fc.Arbitrary<Act> {
       kind: fc.constant("step"),
       step_kind: fc.constantFrom("plan", "tool-roundtrip", "text-only", "fan-out", "fan-in"),
       checkpoint: fc.boolean(),
+    }),
+    fc.record({
+      kind: fc.constant("task"),
+      isNew: fc.boolean(),
+      told: fc.array(fc.tuple(fc.constantFrom(...taskNames), fc.constantFrom(0, 1, 2)), { maxLength: 5 }),
     }),
     fc.record({ kind: fc.constant("facts"), drafts: fc.array(fact, { maxLength: 3 }) }),
   ];
@@ -175,6 +190,7 @@ interface Counter {
   runs: number;
   requests: number;
   checkpoints: number;
+  tasks: number;
 }
 
 function runDrafts(
@@ -256,6 +272,15 @@ function strandOf(act: Act, child_id: string | null, counter: Counter, opening: 
       const step = { step_index: 0, step_kind: act.step_kind };
       const checkpoint_id = countedId("ckpt", ++counter.checkpoints);
       return [say("step.boundary", act.checkpoint ? { ...step, checkpoint_id } : step)];
+    }
+    case "task": {
+      const task_id = countedId("task", act.isNew ? ++counter.tasks : Math.max(1, counter.tasks));
+      return act.told.map(([name, attempt]): Draft => {
+        // The attempt of no other name is the run itself.
+        const scope = attempt === 0 ? { task_id } : { task_id, run_id: countedId("attempt", attempt) };
+        const draft = { type: `task.${name}` as Draft["type"], payload: {}, scope };
+        return child_id === null ? draft : { ...draft, child_id };
+      });
     }
     case "facts":
       return act.drafts.map((draft) => (child_id === null ? draft : { ...draft, child_id }));

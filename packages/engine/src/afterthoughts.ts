@@ -4,6 +4,7 @@
 import type { Draft } from "@runwire/protocol";
 import { aborter } from "./aborter.js";
 import { beginningOf } from "./beginning.js";
+import { isUsedUp } from "./budget.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
@@ -18,7 +19,7 @@ export interface Afterthoughts {
 
 export async function afterthoughts(loop: Loop, work: Work): Promise<Afterthoughts> {
   // A child reports to its parent, who has a title and is asked no questions by it.
-  if (work.asked.parent_id !== undefined) return { told: [], used: [] };
+  if (work.asked.parent_id !== undefined || (await isUsedUp(loop))) return { told: [], used: [] };
   const [title, suggestions] = await Promise.all([
     work.title === null ? aside(loop, titleRequest(work)) : unasked,
     work.suggested ? unasked : aside(loop, suggestionsRequest(work)),

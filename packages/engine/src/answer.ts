@@ -2,10 +2,18 @@
 // calls only together with the end of the answer, so that after a crash there are all of them or none.
 
 import type { Draft, Facts } from "@runwire/protocol";
+import { keepToBudget } from "./budget.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import { type Call, ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
+import {
+  type Call,
+  type Model,
+  ModelFailure,
+  type ModelPart,
+  type ModelRequest,
+  type ModelUsage,
+} from "./model.js";
 import { offered, withoutStep } from "./plan-steps.js";
 import { type FailedTry, streamWithRetries } from "./retry.js";
 import { handOn } from "./steers.js";
@@ -52,7 +60,8 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   const { log, model, newId } = loop;
   const signal = loop.talking();
   const { name, provider } = model;
-  await log.write(...(log.work.unpaid ? [usedInPart(model, undefined)] : []), {
+  await keepToBudget(loop);
+  await log.write(...(log.work.unpaid === null ? [] : [usedInPart(log.work.unpaid, undefined)]), {
     type: "model.requested",
     payload: { model: name, provider, ...purposeFacts(request) },
   });
@@ -77,7 +86,7 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
         await told(loop, failed);
       },
     };
-    for await (const part of streamWithRetries(model, request, tries)) {
+    for await (const part of streamWithRetries(model, ownCarries(request, model), tries)) {
       usage ??= undefined;
       switch (part.kind) {
         case "used":
@@ -107,9 +116,33 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
     }
   } catch (error) {
     if (signal.aborted) return interrupted(loop, usage);
+    if (error instanceof ModelFailure) return rerouted(loop, error);
     throw error;
   }
   return interrupted(loop, usage);
+}
+
+/** What one model wants back means nothing to another. */
+function ownCarries(request: ModelRequest, { name }: Model): ModelRequest {
+  const messages = request.messages.map((message) => {
+    if (message.role !== "assistant" || message.carry === undefined || message.by === name) return message;
+    const { carry: _, ...others } = message;
+    return others;
+  });
+  return { ...request, messages };
+}
+
+/** The model is given up on: another goes on in the next round, from what was said, or the run ends. */
+async function rerouted({ log, model, routing }: Loop, failure: ModelFailure): Promise<undefined> {
+  const { kind, message } = failure;
+  const next = routing.fallback(log.work.course, { kind, reason: message });
+  if (next !== null) {
+    await log.write(next);
+    return;
+  }
+  const payload = { model: model.name, provider: model.provider, kind, reason: message };
+  await log.write({ type: "routing.not_possible", payload });
+  throw failure;
 }
 
 /** Somebody pays for the part of an answer that was given, too. A run that has ended takes no more events. */
@@ -136,7 +169,7 @@ export function completed(
 /** A try that failed is a fact of the run, as are what it used up and how long it is until the next. */
 async function told({ log, model }: Loop, failed: FailedTry): Promise<void> {
   const { failure, try: tried, waitMs, hadBegun } = failed;
-  const { kind, message, usage } = failure;
+  const { kind, message, usage, retryMs } = failure;
   const facts: Facts = {
     model: model.name,
     provider: model.provider,
@@ -144,6 +177,8 @@ async function told({ log, model }: Loop, failed: FailedTry): Promise<void> {
     message,
     try: tried,
     ...(waitMs === null ? {} : { wait_ms: waitMs }),
+    // When the provider says to come back.
+    ...(retryMs === 0 ? {} : { retry_after_ms: retryMs }),
   };
   const hit: Draft[] = kind === "rate-limit" ? [{ type: "rate_limit.hit", payload: facts } as Draft] : [];
   const spent = usage !== undefined || hadBegun ? [usedInPart(model, usage)] : [];

@@ -4,12 +4,15 @@
 import { idSource, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
+import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
+import { evidenceOf } from "./course.js";
 import { givenTo } from "./given.js";
 import { commandHook, type HookCommand } from "./hooks/command.js";
 import { inputCheckHook } from "./hooks/input-check.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
+import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
 import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
@@ -24,6 +27,8 @@ const toldToolsMax = 50;
 export interface EngineOptions {
   /** The model of a run, by the name that was asked for. */
   readonly modelOf: (name: string | null) => Model;
+  /** Models that go on where a run's own is given up on, unless it names others. */
+  readonly fallbacks?: readonly string[];
   readonly tools: readonly Tool[];
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
@@ -34,7 +39,7 @@ export interface EngineOptions {
 }
 
 export function engine(options: EngineOptions): MakeAgent {
-  const { modelOf, tools: own, mcp = [], hooks: commands = [], planningGate } = options;
+  const { modelOf, fallbacks = [], tools: own, mcp = [], hooks: commands = [], planningGate } = options;
   // What does not fit is no business of the operator's commands.
   const hooks = [inputCheckHook, ...commands.map(commandHook)];
   return (host: AgentHost): Agent => {
@@ -96,13 +101,15 @@ export function engine(options: EngineOptions): MakeAgent {
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
       const { tools } = await everyTool();
+      const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,
         run,
-        modelOf,
+        record,
+        routing: router(modelOf, given.model, given.fallbacks ?? fallbacks),
         tools,
         hooks,
-        given: await givenTo(host, run, signal),
+        given,
         root_id: record.root_id,
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
@@ -139,7 +146,7 @@ export function engine(options: EngineOptions): MakeAgent {
       const reason = error instanceof Error ? error.message : String(error);
       host.report("warn", "run given up", { run_id: run.run_id, error: reason });
       await host.writer
-        .append(run, [{ type: "run.lifecycle", payload: { state: "error", reason } }])
+        .append(run, [evidenceOf(run.run_id), { type: "run.lifecycle", payload: { state: "error", reason } }])
         // It has ended already, or the store is down: then the next start tries again.
         .catch(() => {});
     }
@@ -151,12 +158,18 @@ export function engine(options: EngineOptions): MakeAgent {
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ agent, model, tools: wanted = [] }) {
+      async check({ agent, model, fallback_models, budget_usd, tools: wanted = [] }) {
         if (agent !== null && !isStrategy(agent)) {
           const named = JSON.stringify(agent.slice(0, toldCharsMax));
           throw new RunwireError("KAI-RUN-AGENT-0001", `${named}; there is ${strategies.join(", ")}`);
         }
-        modelOf(model);
+        for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
+        if (budget_usd !== undefined)
+          for (const name of [model, ...(fallback_models ?? fallbacks)]) {
+            const found = modelOf(name);
+            if (!hasPrice(found))
+              throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
+          }
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
         // A server that is away may have what its name promises.

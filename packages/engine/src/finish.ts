@@ -4,6 +4,7 @@
 
 import { RunwireError } from "@runwire/protocol";
 import { afterthoughts } from "./afterthoughts.js";
+import { evidenceOf } from "./course.js";
 import type { Loop } from "./loop.js";
 import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
@@ -21,7 +22,7 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
   const thoughts = await afterthoughts(loop, work);
   if (loop.talking().aborted) return;
   try {
-    await log.write(...thoughts.told, ...thoughts.used, {
+    await log.write(...thoughts.told, ...thoughts.used, evidenceOf(loop.run.run_id), {
       type: "run.lifecycle",
       payload: { state: "done", reason: reasons[work.finishReason] ?? null },
     });

@@ -10,11 +10,15 @@ export type Approvals = "never" | "destructive" | "always";
 export interface Given {
   /** As it was asked for: by the run, or else by the nearest ancestor that did. */
   readonly model: string | null;
+  /** Models that go on where that is given up on, by the same rule; null where nobody said. */
+  readonly fallbacks: readonly string[] | null;
   /** Patterns of each that was given any, of which a tool must fit all. */
   readonly tools: readonly (readonly string[])[];
   /** The strictest of all. */
   readonly approvals: Approvals;
   readonly session_id: string | null;
+  /** What the whole tree may cost, as its root was given it. */
+  readonly budget_usd: number | null;
 }
 
 const byStrictness: readonly Approvals[] = ["always", "destructive"];
@@ -28,11 +32,15 @@ export async function givenTo(host: AgentHost, run: RunKey, signal: AbortSignal)
     run_id = (await host.head(key))?.run.parent_id ?? null;
   }
   const model = asked.map((one) => one.model).find((name) => typeof name === "string");
+  const fallbacks = asked.map((one) => one.fallback_models).find(isStrings);
+  const budget = asked.at(-1)?.budget_usd;
   return {
+    fallbacks: fallbacks ?? null,
     model: typeof model === "string" ? model : null,
     tools: asked.flatMap(({ tools }) => (isStrings(tools) ? [tools] : [])),
     approvals: byStrictness.find((approvals) => asked.some((one) => one.approvals === approvals)) ?? "never",
     session_id,
+    budget_usd: typeof budget === "number" ? budget : null,
   };
 }
 

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { type RuntimeMessage, runtimeReader, validateRuntime } from "@runwire/protocol";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { answering, asideTitle } from "./testing/asides.js";
 import { type FakeProvider, fakeProvider } from "./testing/fake-provider.js";
@@ -55,7 +56,7 @@ async function kill(signal: NodeJS.Signals): Promise<void> {
 
 const said: FakeAnswer = { ...plainAnswer, text: "Hello, 世界! That is all I have to say today." };
 
-test("an answer that its server was killed in goes on from what was said", async () => {
+test("an answer that its server was killed in goes on from what was said, in another attempt [RW-COURSE-1]", async () => {
   const text = chatWire.encode(said, "llama");
   const silentAfterBytes = Buffer.byteLength(text.slice(0, text.indexOf("have")));
   fake.script(() => ({ kind: "answer", answer: said, silentAfterBytes }));
@@ -80,7 +81,42 @@ test("an answer that its server was killed in goes on from what was said", async
   const answers = events.findIndex(({ type }) => type === "message.settled");
   expect(payloadsOf(events.slice(0, answers), "usage")).toMatchObject([{ requests: 1 }, { requests: 1 }]);
   expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+
+  const messages = await runtimeOf(run_id);
+  const course = messages.filter(({ type }) => /^(task|turn)\./.test(type));
+  expect(course.map(({ type, runId }) => [type, runId])).toEqual([
+    ["turn.submitted", run_id],
+    ["turn.started", run_id],
+    ["task.created", run_id],
+    ["task.started", run_id],
+    ["task.attempt.started", run_id],
+    ["task.profile.resolved", run_id],
+    ["task.attempt.failed", run_id],
+    ["task.retrying", run_id],
+    ["task.attempt.started", `${run_id}:2`],
+    ["task.attempt.completed", `${run_id}:2`],
+    ["task.completed", run_id],
+    ["turn.completed", run_id],
+  ]);
+  const reader = runtimeReader();
+  for (const message of messages) {
+    reader.read(message);
+    expect(validateRuntime(message, { profile: "strict" })).toEqual([]);
+  }
+  expect(Object.values(reader.model.tasks)).toMatchObject([
+    {
+      status: "completed",
+      attempts: { [run_id]: { status: "failed" }, [`${run_id}:2`]: { status: "completed" } },
+    },
+  ]);
 });
+
+async function runtimeOf(run_id: string): Promise<readonly RuntimeMessage[]> {
+  const path = `/v1/agent/runs/${run_id}/stream?dialect=runtime-strict`;
+  const response = await fetch(server.url + path, { headers: { Accept: "application/x-ndjson" } });
+  const lines = (await response.text()).trimEnd().split("\n");
+  return lines.map((line) => JSON.parse(line) as RuntimeMessage);
+}
 
 test("killed between its message and its end, a run has each of what follows once", async () => {
   fake.script(
@@ -101,10 +137,14 @@ test("killed between its message and its end, a run has each of what follows onc
   const types = events.map(({ type }) => type);
   expect(types.slice(types.indexOf("message.settled"))).toEqual([
     "message.settled",
+    "task.attempt.failed",
+    "task.retrying",
+    "task.attempt.started",
     "title",
     "suggestions",
     "usage",
     "usage",
+    "evidence.changed",
     "run.lifecycle",
   ]);
   expect(payloadsOf(events, "title")).toEqual([{ title: asideTitle }]);

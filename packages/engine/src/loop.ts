@@ -2,10 +2,11 @@
 // nothing is remembered between two rounds but the log. So a crash, a pause and a restart need no code of their own.
 
 import { type Draft, RunwireError } from "@runwire/protocol";
-import type { AgentHost, RunKey } from "@runwire/server";
+import type { AgentHost, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
 import { runCalls } from "./calls.js";
+import { profileOf, takenUp } from "./course.js";
 import { finish } from "./finish.js";
 import type { Given } from "./given.js";
 import type { Hook } from "./hooks/hook.js";
@@ -13,6 +14,7 @@ import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
 import { lost } from "./opened.js";
 import { propose } from "./plan.js";
+import type { Router } from "./routing.js";
 import type { StepCosts } from "./step-costs.js";
 import { boundary } from "./steps.js";
 import { endsOfNodes, liveChildrenOf } from "./strategies/got.js";
@@ -25,8 +27,8 @@ import { type Ask, isOver, type Work } from "./work.js";
 export interface LoopParts {
   readonly host: AgentHost;
   readonly run: RunKey;
-  /** The model by the name that was asked for; throws where it cannot be had. */
-  readonly modelOf: (name: string | null) => Model;
+  readonly record: RunRecord;
+  readonly routing: Router;
   readonly tools: readonly Tool[];
   /** What looks at its calls, in order. */
   readonly hooks: readonly Hook[];
@@ -47,6 +49,7 @@ export interface LoopParts {
 
 export interface Loop extends LoopParts {
   readonly log: RunLog;
+  /** The one that answers now: after a fallback it is another. */
   readonly model: Model;
   /** The tools that this run may use. */
   readonly box: Toolbox;
@@ -72,18 +75,20 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     if (isOver(work) || work.state === "redirecting") toil.abort();
   });
   const box = toolbox({ tools: parts.tools, allowed: parts.given.tools });
-  const chosen = parts.modelOf(parts.given.model);
   const loop: Loop = {
     ...parts,
     log,
     box,
-    model: chosen,
+    get model() {
+      return parts.routing.model(log.work.course);
+    },
     stopping: signal,
     talking: () => talk.signal,
     working: () => toil.signal,
   };
   try {
     await parts.settle(log.work.checkpoint_id);
+    if (!isOver(log.work)) await takeUp(loop);
     while (!isOver(log.work)) {
       signal.throwIfAborted();
       talk = aborter();
@@ -99,6 +104,20 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     signal.removeEventListener("abort", stop);
     stop();
   }
+}
+
+/** Before anything is done it is said that it begins, and with which model. */
+async function takeUp({ log, record, routing, given, box }: Loop): Promise<void> {
+  const { course } = log.work;
+  const { planning_gate } = record;
+  const profile = { tools: box.tools.length, approvals: given.approvals, planning_gate };
+  await log.write(
+    ...takenUp(course, record),
+    ...(course.candidate === undefined ? [profileOf(record, profile)] : []),
+    ...routing.opening(course),
+  );
+  // Throws where there is none.
+  routing.model(log.work.course);
 }
 
 async function round(loop: Loop, work: Work): Promise<void> {

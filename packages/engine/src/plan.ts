@@ -49,7 +49,17 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
   const steps = proposed.length > 0 ? proposed : planSteps([{ title: "Do what was asked" }]);
   const plan: Plan = { id: loop.newId("plan"), run_id: loop.run.run_id, ...(await priced(loop, steps)) };
   const proposal: Draft = { type: "plan.proposal", payload: { plan } };
-  await loop.log.write(...completed(loop, said.finished), proposal, await boundary(loop, "plan"));
+  const { id: plan_id, est_total_cost_usd } = plan;
+  const estimated: readonly Draft[] =
+    est_total_cost_usd === undefined
+      ? []
+      : [{ type: "cost.estimated", payload: { plan_id, estimated_usd: est_total_cost_usd } }];
+  await loop.log.write(
+    ...completed(loop, said.finished),
+    ...estimated,
+    proposal,
+    await boundary(loop, "plan"),
+  );
 }
 
 /** Who does not know which tools there will be plans with tools that there are not. */

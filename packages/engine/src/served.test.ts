@@ -133,7 +133,7 @@ describe.each(wires)("$model", ({ model, wire, keyName, env }) => {
     expect(body).toContain("found");
   });
 
-  test("the end is told in order: message, title, suggestions, usage, end", async () => {
+  test("the end is told in order: message, title, suggestions, usage, evidence, end", async () => {
     const { events } = await run(() => answer(said));
     const types = events.map(({ type }) => type);
     expect(types.slice(types.indexOf("message.settled"))).toEqual([
@@ -142,6 +142,7 @@ describe.each(wires)("$model", ({ model, wire, keyName, env }) => {
       "suggestions",
       "usage",
       "usage",
+      "evidence.changed",
       "run.lifecycle",
     ]);
     expect(payloadsOf(events, "title")).toEqual([{ title: asideTitle }]);
@@ -257,7 +258,11 @@ describe("what is asked aside", () => {
     );
     const events = await endedRun(server.url, await startRun(server.url, asked));
     const types = events.map(({ type }) => type);
-    expect(types.slice(types.indexOf("message.settled"))).toEqual(["message.settled", "run.lifecycle"]);
+    expect(types.slice(types.indexOf("message.settled"))).toEqual([
+      "message.settled",
+      "evidence.changed",
+      "run.lifecycle",
+    ]);
     expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
     // Each was asked for once.
     expect(fake.requests).toHaveLength(3);

@@ -5,17 +5,20 @@ import type { Draft } from "@runwire/protocol";
 import type { Model, ModelUsage } from "./model.js";
 import { costOf, isFree } from "./prices.js";
 
+/** Who is paid. */
+export type Payee = Pick<Model, "name" | "provider">;
+
 /** What nobody can price is said to be so. */
-export function used(model: Model, usage: ModelUsage): Draft {
+export function used(model: Payee, usage: ModelUsage): Draft {
   return usageOf(model, usage, costOf(model, usage) !== null);
 }
 
 /** Of a request that did not come to its end: the last of it was used up too, and nobody tells how much that was. */
-export function usedInPart(model: Model, usage: ModelUsage | undefined): Draft {
+export function usedInPart(model: Payee, usage: ModelUsage | undefined): Draft {
   return usageOf(model, usage, isFree(model));
 }
 
-function usageOf(model: Model, usage: ModelUsage | undefined, isKnown: boolean): Draft {
+function usageOf(model: Payee, usage: ModelUsage | undefined, isKnown: boolean): Draft {
   const cost_usd = costOf(model, usage);
   return {
     type: "usage",

@@ -2,10 +2,12 @@
 // else: whoever takes a run over, after a crash or a pause, folds the log and knows what to do next.
 
 import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
+import { advanceCourse, type Course, firstCourse } from "./course.js";
 import type { Call, ChatMessage } from "./model.js";
 import { type Opened, openAfter } from "./opened.js";
 import { planSteps } from "./plan-steps.js";
 import { advanceStrategy, type Strategy, strategyFor } from "./strategies/strategy.js";
+import type { Payee } from "./usage.js";
 
 export interface Work {
   readonly pos: number;
@@ -16,8 +18,9 @@ export interface Work {
   readonly messages: readonly ChatMessage[];
   /** The answer that is being made; null between two. */
   readonly answer: Answer | null;
-  /** Whether a model was asked whose usage is not in the log: what a crash cut off was used up all the same. */
-  readonly unpaid: boolean;
+  /** The model that was asked last, where its usage is not in the log: what a crash cut off was used up all the same. */
+  readonly unpaid: Payee | null;
+  readonly asker: Payee;
   /** Calls of the last whole answer, in the model's order. */
   readonly calls: readonly CallWork[];
   /** What people have said to the running run, not yet handed on. */
@@ -44,6 +47,7 @@ export interface Work {
   readonly settled: boolean;
   readonly title: string | null;
   readonly suggested: boolean;
+  readonly course: Course;
   /** How far the strategy has got; null where there is none, or no longer. */
   readonly strategy: Strategy | null;
 }
@@ -78,7 +82,8 @@ export const firstWork: Work = {
   asked: {},
   messages: [],
   answer: null,
-  unpaid: false,
+  unpaid: null,
+  asker: { name: "", provider: "" },
   calls: [],
   steers: [],
   redirection: null,
@@ -94,6 +99,7 @@ export const firstWork: Work = {
   settled: false,
   title: null,
   suggested: false,
+  course: firstCourse,
   strategy: null,
 };
 
@@ -129,23 +135,24 @@ export function advance(work: Work, event: Event): Work {
     }
     case "model.requested": {
       const { purpose } = e.payload;
+      const asker = { name: String(e.payload.model), provider: String(e.payload.provider) };
       const answer = {
         text: work.answer?.text ?? "",
         ...(typeof purpose === "string" ? { purpose } : {}),
       };
-      return { ...moved, answer, unpaid: true, stepOver: null };
+      return { ...moved, answer, unpaid: asker, asker, stepOver: null };
     }
     case "usage":
-      return { ...moved, unpaid: false };
+      return { ...moved, unpaid: null };
     case "reasoning.delta":
       // A try after a failed one has no request of its own in the log.
-      return e.payload.call_id == null ? { ...moved, unpaid: true } : moved;
+      return e.payload.call_id == null ? { ...moved, unpaid: work.asker } : moved;
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
       return {
         ...moved,
         answer: { text: work.answer.text + e.payload.text },
-        unpaid: true,
+        unpaid: work.asker,
         said: work.said + e.payload.text,
       };
     case "tool.call": {
@@ -154,9 +161,9 @@ export function advance(work: Work, event: Event): Work {
       return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input, ...step }] };
     }
     case "model.failed":
-      return { ...moved, unpaid: false };
+      return { ...moved, unpaid: null };
     case "model.completed":
-      return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload.carry);
+      return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload);
     case "tool.start":
       return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
@@ -201,7 +208,7 @@ export function advance(work: Work, event: Event): Work {
     case "suggestions":
       return { ...moved, suggested: true };
     default:
-      return withOpened(moved, event);
+      return withOpened({ ...moved, course: advanceCourse(work.course, event) }, event);
   }
 }
 
@@ -247,7 +254,7 @@ function callsIn({ role, calls }: Facts): readonly Call[] {
 }
 
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
-function answered(work: Work, carry: unknown): Work {
+function answered(work: Work, { carry, model }: Facts): Work {
   if (work.answer?.purpose !== undefined) return { ...work, answer: null };
   const content = work.answer?.text ?? "";
   const calls = work.calls.map(({ call_id, tool, input, plan_step }) => ({
@@ -257,7 +264,10 @@ function answered(work: Work, carry: unknown): Work {
   const isEmpty = content === "" && calls.length === 0;
   const messages: readonly ChatMessage[] = isEmpty
     ? work.messages
-    : [...work.messages, { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry }) }];
+    : [
+        ...work.messages,
+        { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry, by: String(model) }) },
+      ];
   // A plan is no answer.
   const finished = calls.length === 0 && work.state !== "planning";
   return { ...work, answer: null, messages, finished };

@@ -422,6 +422,13 @@ export const errorTable = {
     title: "model has no key",
     help: "The message names the variable that is not set. Set it where the server starts, or ask for another model.",
   },
+  "KAI-MODEL-PRICE-0001": {
+    status: 422,
+    grpc: "INVALID_ARGUMENT",
+    retry: false,
+    title: "model has no known price",
+    help: "A budget can be kept only with models whose prices are known. Ask for one of those, or leave `budget_usd` out.",
+  },
   "KAI-MODEL-NAME-0001": {
     status: 422,
     grpc: "INVALID_ARGUMENT",

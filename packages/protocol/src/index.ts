@@ -6,7 +6,7 @@ export type { LoomCall, LoomNode, LoomRun } from "./dialects/loom/book.js";
 export { loom, loomExport } from "./dialects/loom/loom.js";
 export { type LoomReader, loomReader } from "./dialects/loom/reader.js";
 export { loomNames, words as loomWords } from "./dialects/loom/words.js";
-export { runtime, runtimeJsonRpc } from "./dialects/runtime/index.js";
+export { runtime, runtimeJsonRpc, runtimeStrict } from "./dialects/runtime/index.js";
 export {
   emptyRuntimeModel,
   type RuntimeEntry,
@@ -37,6 +37,15 @@ export {
 export { runwire } from "./dialects/runwire.js";
 export * from "./errors.js";
 export * from "./events.js";
+export {
+  type EvidencePack,
+  type EvidenceRefs,
+  type Evidencer,
+  evidenceRefs,
+  evidencer,
+  type LogDigest,
+  type Signal,
+} from "./evidence.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
 export * from "./ids.js";
@@ -46,8 +55,10 @@ export * from "./logs.js";
 export { type NodeText, nodeTexts } from "./nodes.js";
 export * from "./parse.js";
 export { reduce } from "./reduce.js";
+export { type Decision, type Review, type Reviewer, reviewer } from "./review.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
+export type { Attempt, Task, Tasks } from "./tasks.js";
 export { type OtlpSpan, type OtlpTrace, otlpTrace, type Tracer, tracer } from "./trace.js";
 export * from "./transcript.js";
 export * from "./validate.js";

@@ -1,13 +1,36 @@
 // The meaning of a stream, written once: snapshots, status pages, forks, the console and the SDKs all come
 // from this fold. It never erases an unresolved request or a failed tool call.
 
-import { type AnyEvent, type Event, type Facts, is, type TextDelta, type ToolError } from "./events.js";
+import {
+  type AnyEvent,
+  type Event,
+  type Facts,
+  flowOf,
+  is,
+  type TextDelta,
+  type ToolError,
+} from "./events.js";
+import { doing, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
 import { emptyTranscript, type ToolCall, type Transcript } from "./transcript.js";
 
 export function reduce(t: Transcript, e: Event): Transcript {
   // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
-  if (is(e, "child.spawn")) return fold(spawned(t, e.payload.child_id, e.child_id ?? t.run_id), e);
-  return fold(t, e);
+  const next = is(e, "child.spawn")
+    ? fold(spawned(t, e.payload.child_id, e.child_id ?? t.run_id), e)
+    : fold(t, e);
+  const tasks = flowOf(e.type) === "control" ? tasksAfter(next, e) : next.tasks;
+  return tasks === next.tasks ? next : { ...next, tasks };
+}
+
+function tasksAfter(t: Transcript, e: Event): Tasks {
+  const told = tasksEnded(tasksTold(t.tasks, e), e);
+  if (Object.keys(told).length === 0) return told;
+  const run = e.child_id === null ? t : t.children[e.child_id]?.transcript;
+  if (run === undefined) return told;
+  const pending = (requests: Transcript["approvals"] | Transcript["clarifications"]): number =>
+    Object.values(requests).filter(({ status }) => status === "pending").length;
+  const now = doing(run.state, pending(run.approvals), pending(run.clarifications));
+  return tasksDoing(told, e.child_id ?? e.run_id, now);
 }
 
 function fold(t: Transcript, e: Event): Transcript {

@@ -4,6 +4,7 @@
 
 import type { Facts, Payloads, Plan, StepKind, ToolError } from "./events.js";
 import type { RunState } from "./state.js";
+import type { Tasks } from "./tasks.js";
 
 export interface Transcript {
   readonly run_id: string;
@@ -26,6 +27,8 @@ export interface Transcript {
   readonly clarifications: { readonly [clarify_id: string]: Request<Payloads["clarify.requested"]> };
   /** Descendants by run id, each folded from its own events. */
   readonly children: { readonly [child_id: string]: Child };
+  /** Tasks of this run and of those below it. */
+  readonly tasks: Tasks;
   readonly steers: readonly Steer[];
   readonly usage: Usage;
   readonly title: string | null;
@@ -114,6 +117,7 @@ export function emptyTranscript(run_id: string): Transcript {
     approvals: {},
     clarifications: {},
     children: {},
+    tasks: {},
     steers: [],
     usage: {},
     title: null,

@@ -23,6 +23,7 @@ export type Profile = (typeof profiles)[number];
 /** A dialect without rules of its own is right where its decoder takes it and its numbers go up. */
 export function validatorOf(dialect: Dialect, profile?: Profile): Validator {
   if (dialect.name === "runtime") return runtimeValidator(profile === undefined ? {} : { profile });
+  if (dialect.name === "runtime-strict") return runtimeValidator({ profile: "strict" });
   if (profile !== undefined)
     throw new RunwireError("KAI-STREAM-PARAM-0001", `dialect ${dialect.name} has no profile ${profile}`);
   if (dialect.name === "loom") return loomValidator();

@@ -23,15 +23,20 @@ export interface Agent {
   /** To be called every now and then; lets go what it need not keep. */
   sweep(): Promise<void>;
   /** Refuses, with a RunwireError, a run that it could not write: no such agent, no such model, no such tools. */
-  check(asked: {
-    readonly agent: string | null;
-    readonly model: string | null;
-    readonly tools?: readonly string[];
-  }): Promise<void>;
+  check(asked: AgentAsked): Promise<void>;
   /** Refuses arguments that this tool of its would not take. */
   checkInput(tool: string, input: Facts): Promise<void>;
   /** Stops writing. What is not finished goes on after the next start. */
   close(): Promise<void>;
+}
+
+/** What a run asks of the agent that it may have to refuse. */
+export interface AgentAsked {
+  readonly agent: string | null;
+  readonly model: string | null;
+  readonly fallback_models?: readonly string[];
+  readonly budget_usd?: number;
+  readonly tools?: readonly string[];
 }
 
 /** The agent's runs have workspaces; a checkpoint is one as it was at the end of a step. */

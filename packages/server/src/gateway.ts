@@ -32,6 +32,7 @@ import { blobRoutes } from "./routes/blobs.js";
 import { checkpointRoutes } from "./routes/checkpoints.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
+import { evidenceRoutes } from "./routes/evidence.js";
 import { forkRoutes } from "./routes/fork.js";
 import { inboxRoutes } from "./routes/inbox.js";
 import { loomRoutes } from "./routes/loom.js";
@@ -143,6 +144,7 @@ export async function startGateway(
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
     ...traceRoutes(rooms),
+    ...evidenceRoutes(rooms),
     ...checkpointRoutes(rooms),
     ...forkRoutes(rooms),
     ...sessionRoutes(rooms),

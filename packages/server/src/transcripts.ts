@@ -17,7 +17,10 @@ export function transcripts(store: Store): Transcripts {
   async function at(key: RunKey, view: View, pos: number): Promise<Transcript> {
     const kept = await store.snapshotBefore(key, view, pos);
     let transcript: Transcript =
-      kept === undefined ? emptyTranscript(key.run_id) : (JSON.parse(kept.transcriptText) as Transcript);
+      kept === undefined
+        ? emptyTranscript(key.run_id)
+        : // One that an older program has kept lacks what that did not know.
+          { ...emptyTranscript(key.run_id), ...(JSON.parse(kept.transcriptText) as Transcript) };
     let grownBytes = 0;
     while (transcript.pos < pos) {
       const events = await store.read(key, view, transcript.pos, readBytesMax);

@@ -241,6 +241,17 @@ describe("a run on paper", () => {
     ]);
   });
 
+  it("says that another model goes on, and that the budget runs low", () => {
+    const told = [
+      { type: "routing.fallback.applied", payload: { to: { model: "llama" }, reason: "busy" } },
+      { type: "quota.low", payload: { spent_usd: 0.09, budget_usd: 0.1 } },
+    ] as readonly Draft[];
+    expect(plainly(...told)).toEqual([
+      "! llama goes on instead",
+      "! the budget runs low: $0.09 of $0.1 spent",
+    ]);
+  });
+
   it("shows of hidden children only that they were spawned and what they ask", () => {
     const rows = shown(story, { ...pipe, children: "hide" }, { columns: null, colour: false });
     expect(rows.filter((row) => row.startsWith("  1 │"))).toEqual([

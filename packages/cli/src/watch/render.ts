@@ -2,7 +2,7 @@
 // streams, so what a person sees is a function of the log alone.
 
 import type { Followed } from "@runwire/client";
-import { type AnyEvent, type Event, type Facts, isFinal } from "@runwire/protocol";
+import { type AnyEvent, type Event, type Facts, isFinal, isObject } from "@runwire/protocol";
 import { governanceLines } from "./governance.js";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
@@ -254,10 +254,22 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "usage":
       return { timeline: { ...timeline, usage: summed(timeline.usage, e.payload) }, lines: [] };
     default: {
-      const lines = governanceLines(label, e);
-      return lines.length === 0 ? strategised(timeline, voice, e, manner) : then(timeline, lines);
+      const governed = governanceLines(label, e);
+      if (governed.length > 0) return then(timeline, governed);
+      const notice = noticeIn(e);
+      if (notice === undefined) return strategised(timeline, voice, e, manner);
+      return then(timeline, [cutLine(label, { text: `! ${oneLine(notice)}`, style: "yellow" })]);
     }
   }
+}
+
+/** What people should know of a run's course while it goes on. */
+function noticeIn({ type, payload }: Event): string | undefined {
+  const { to, spent_usd, budget_usd } = payload as Facts;
+  if (type === "routing.fallback.applied" && isObject(to)) return `${String(to.model)} goes on instead`;
+  if (type === "quota.low")
+    return `the budget runs low: $${String(spent_usd)} of $${String(budget_usd)} spent`;
+  return undefined;
 }
 
 /** What was thought is told by the event that it came to; who wants all of it gets both. */

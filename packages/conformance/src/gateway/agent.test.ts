@@ -110,6 +110,7 @@ describe("the demo", () => {
       "suggestions",
       "usage",
       "usage",
+      "evidence.changed",
       "run.lifecycle",
     ]);
     // Those below it report to it, and to nobody else.

@@ -98,6 +98,8 @@ const samples: { readonly [operationId: string]: Sample } = {
   get_agent_runs_id_checkpoints: onRun,
   get_agent_runs_id_children: onRun,
   get_agent_runs_id_trace: onRun,
+  get_agent_runs_id_evidence: onRun,
+  get_agent_runs_id_review: onRun,
   post_agent_runs_id_children: { ...onRun, body: { prompt: "help" } },
   post_agent_runs_id_fork: { ...onEnded, query: () => "dialect=runwire", body: { at: 2, prompt: "again" } },
   post_agent_runs_id_rewind: { ...onRun, body: { checkpoint_id: "ckpt_1" } },

@@ -49,7 +49,7 @@ describe("a reader", () => {
     );
   });
 
-  it("that has a snapshot knows of actions and calls what one knows that read it all [RW-RUNTIME-8]", () => {
+  it("that has a snapshot knows of actions, calls and tasks what one knows that read it all [RW-RUNTIME-8]", () => {
     fc.assert(
       fc.property(arbitraryRun({ childLevels: 1 }), fc.nat(), ({ run_id, drafts }, pick) => {
         const log = eventsOf(run_id, drafts).slice(0, 1 + (pick % drafts.length));
@@ -161,7 +161,7 @@ describe("a reader", () => {
     reader.read(said(4, "task.retrying", task));
     reader.read(said(5, "task.attempt.started", { ...task, runId: "r2" }));
     expect(reader.model.tasks.k).toMatchObject({
-      status: "retrying",
+      status: "running",
       attempts: { r1: { status: "failed" }, r2: { status: "running" } },
     });
     reader.read(
@@ -293,7 +293,7 @@ function messagesOf({ run_id, drafts }: ArbitraryRun): readonly RuntimeMessage[]
 }
 
 /** What must never be lost: who waits, and what failed; and what ended well. */
-function open({ actions, toolCalls }: RuntimeModel): object {
+function open({ actions, toolCalls, tasks }: RuntimeModel): object {
   const of = (entries: RuntimeModel["actions"], status: string): readonly string[] =>
     Object.entries(entries)
       .filter(([, entry]) => entry.status === status)
@@ -303,6 +303,12 @@ function open({ actions, toolCalls }: RuntimeModel): object {
     required: of(actions, "required"),
     failed: of(toolCalls, "failed"),
     completed: of(toolCalls, "completed"),
+    tasks: Object.fromEntries(
+      Object.entries(tasks).map(([id, { status, attempts }]) => [
+        id,
+        [status, Object.fromEntries(Object.entries(attempts).map(([attempt, one]) => [attempt, one.status]))],
+      ]),
+    ),
   };
 }
 

@@ -163,6 +163,70 @@ describe("a runtime stream", () => {
     );
   });
 
+  it("ends every attempt before its task, every task before the turn, and none twice [RW-RUNTIME-13]", () => {
+    fc.assert(
+      fc.property(arbitraryRun({ childLevels: 1 }), ({ run_id, drafts }) => {
+        // As a producer would that leaves the ends to whoever ends its run.
+        const begun: Draft[] = [
+          { type: "task.started", payload: {}, scope: { task_id: "t" } },
+          { type: "task.attempt.started", payload: {}, scope: { task_id: "t", run_id: "a" } },
+        ];
+        const said = encode(eventsOf(run_id, [...drafts.slice(0, 2), ...begun, ...drafts.slice(2)])).map(
+          parsed,
+        );
+        const of = (pattern: RegExp) =>
+          said.flatMap(({ type, taskId }, i) => (taskId === "t" && pattern.test(type) ? [i] : []));
+        const attempt = of(/^task\.attempt\.(completed|failed)$/);
+        const task = of(/^task\.(completed|failed|cancelled)$/);
+        expect([attempt.length, task.length]).toEqual([1, 1]);
+        const turn = said.findLastIndex(({ type }) => type === "turn.completed" || type === "turn.failed");
+        expect([...attempt, ...task, turn]).toEqual([...attempt, ...task, turn].toSorted((a, b) => a - b));
+        if (said[task[0] as number]?.type === "task.cancelled")
+          expect(of(/^task\.cancel_requested$/)[0]).toBeLessThan(attempt[0] as number);
+        // Whatever the run waited for, its task did, and went on.
+        const waits = of(/^task\.(waiting|paused|resumed)$/).map((i) => said[i]?.type);
+        expect(waits.every((type, i) => type !== "task.resumed" || waits[i - 1] !== type)).toBe(true);
+      }),
+      { numRuns: runs(40) },
+    );
+  });
+
+  it("starts each item once and completes it once, before its run ends [RW-RUNTIME-14]", () => {
+    fc.assert(
+      fc.property(arbitraryRun({ childLevels: 1 }), ({ run_id, drafts }) => {
+        const said = encode(eventsOf(run_id, drafts)).map(parsed);
+        const items = said.filter(
+          ({ type, payload }) => /^item\./.test(type) && "itemId" in (payload as object),
+        );
+        const named = (name: string): readonly string[] =>
+          items
+            .filter(({ type, derivedFrom }) => type === `item.${name}` && derivedFrom !== undefined)
+            .map(({ childId, payload }) => JSON.stringify([childId, (payload as { itemId: string }).itemId]));
+        const [started, completed] = [named("started"), named("completed")];
+        expect(new Set(started).size).toBe(started.length);
+        expect(new Set(completed).size).toBe(completed.length);
+        expect(completed.filter((item) => !started.includes(item))).toEqual([]);
+        // What the model says is over with its run, at the latest; a call that nobody ended is not.
+        const ends = drafts.filter(
+          ({ type, payload }) =>
+            type === "run.lifecycle" &&
+            /done|aborted|error/.test(String((payload as { state: string }).state)),
+        );
+        const open = started.filter((item) => !completed.includes(item));
+        if (ends.length === 1 + drafts.filter(({ type }) => type === "child.spawn").length)
+          expect(open.filter((item) => !item.includes("call_"))).toEqual([]);
+        const texts = drafts.some(
+          ({ type, payload, child_id }) =>
+            child_id == null && type === "text.delta" && payload.call_id == null && payload.text !== "",
+        );
+        const isMessage = ({ childId, payload }: RuntimeMessage): boolean =>
+          childId === undefined && (payload as { itemType?: unknown }).itemType === "agent_message";
+        if (texts) expect(items.some(isMessage)).toBe(true);
+      }),
+      { numRuns: runs(60) },
+    );
+  });
+
   it("remembers nothing of what has ended [RW-RUNTIME-1]", () => {
     fc.assert(
       fc.property(arbitraryRun(), ({ run_id, drafts }) => {
@@ -330,16 +394,17 @@ function projected(log: readonly Event[]): readonly unknown[] {
   const where = { session: undefined as string | undefined, thread: undefined as string | undefined };
   const turns = new Map<string, string>();
   const steps = new Map<string, number>();
+  const tasks = new Map<string, { run: string; isOpen: boolean; attempts: Set<string> }>();
   // The first state is told when the event after it has said which session this is.
   const isHeld = log[0]?.type === "run.lifecycle" && log[0].child_id === null;
-  return log
-    .map((e, i) => {
-      look(e);
-      const next = log[i + 1];
-      if (i === 0 && isHeld && next !== undefined) look(next);
-      return { e, draft: draftOf(e) };
-    })
-    .map(({ draft }) => draft);
+  return log.map((e, i) => {
+    look(e);
+    const next = log[i + 1];
+    if (i === 0 && isHeld && next !== undefined) look(next);
+    const draft = draftOf(e);
+    lookForTask(e);
+    return draft;
+  });
 
   function look({ type, child_id, run_id, scope, payload }: Event): void {
     if (type !== "turn.submitted" && type !== "turn.started") return;
@@ -352,6 +417,33 @@ function projected(log: readonly Event[]): readonly unknown[] {
     where.thread = find("thread_id") ?? where.thread;
   }
 
+  /** Tasks open with their first word and end with their run, where nothing else has ended them. */
+  function lookForTask({ type, child_id, run_id, scope, payload }: Event): void {
+    const run = child_id ?? run_id;
+    const { state } = payload as { state?: unknown };
+    if (type === "run.lifecycle" && ["done", "aborted", "error"].includes(String(state))) {
+      for (const task of tasks.values()) if (task.run === run) task.isOpen = false;
+      return;
+    }
+    const id = scope?.task_id;
+    if (!type.startsWith("task.") || id === undefined) return;
+    const task = tasks.get(id) ?? { run, isOpen: true, attempts: new Set<string>() };
+    tasks.set(id, task);
+    const attempt = scope?.run_id ?? run;
+    if (type === "task.attempt.started" && task.isOpen) task.attempts.add(attempt);
+    if (/^task\.attempt\.(completed|failed)$/.test(type)) task.attempts.delete(attempt);
+    if (/^task\.(completed|failed|cancelled)$/.test(type)) task.isOpen = false;
+  }
+
+  /** What a message that is about no task is told to be a part of. */
+  function taskOf(type: string, run: string): { task_id?: string; attempt?: string | undefined } {
+    if (type.startsWith("task.")) return {};
+    const [first, second] = [...tasks].filter(([, task]) => task.run === run && task.isOpen);
+    return first === undefined || second !== undefined
+      ? {}
+      : { task_id: first[0], attempt: [...first[1].attempts].at(-1) };
+  }
+
   function draftOf({ id, ts, type, run_id, child_id, payload, scope = {} }: Event): unknown {
     const run = child_id ?? run_id;
     const names = (payload as { call_id?: unknown }).call_id;
@@ -360,7 +452,10 @@ function projected(log: readonly Event[]): readonly unknown[] {
     const untold = isCall ? ["tool_call_id"] : (ownIds[type] ?? []);
     const told = Object.fromEntries(Object.entries(scope).filter(([name]) => !untold.includes(name)));
     const session_id = told.session_id ?? where.session ?? run_id;
+    const { task_id, attempt } = taskOf(type, run);
     const all: { [name: string]: string } = {
+      ...(task_id === undefined ? {} : { task_id }),
+      ...(attempt === undefined || told.run_id !== undefined ? {} : { attempt_id: attempt }),
       session_id,
       thread_id: told.session_id ?? where.thread ?? session_id,
       turn_id: turns.get(run) ?? turns.get(run_id) ?? run_id,

@@ -29,9 +29,7 @@ export async function begin(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
   }
-  const { tools } = run.asked as { readonly tools?: readonly string[] };
-  if (!run.external)
-    await agent?.check({ agent: run.agent, model: run.model, ...(tools === undefined ? {} : { tools }) });
+  if (!run.external) await agent?.check({ ...run.asked, agent: run.agent, model: run.model });
   const made = await ingest.create(tenant, run, idempotency);
   if (!run.external) agent?.take({ tenant, run_id: made.run_id });
   return begun(made);

@@ -145,7 +145,7 @@ function another(
   restored: Restored | undefined,
 ): NewRun {
   const { run_id, agent, planning_gate, external, lease_ms, metadata } = head.run;
-  const { model, tools, approvals, got_adaptive } = conversation.asked;
+  const { model, tools, approvals, got_adaptive, fallback_models, budget_usd } = conversation.asked;
   const next = asked.prompt == null ? [] : [{ role: "user", content: asked.prompt }];
   return {
     ...(restored === undefined ? {} : { run_id: restored.run_id }),
@@ -160,6 +160,8 @@ function another(
     asked: {
       ...(tools === undefined ? {} : { tools }),
       ...(approvals === undefined ? {} : { approvals }),
+      ...(fallback_models === undefined ? {} : { fallback_models }),
+      ...(budget_usd === undefined ? {} : { budget_usd }),
       ...(got_adaptive === undefined ? {} : { got_adaptive }),
     },
     forked_from: {

@@ -35,6 +35,17 @@ export const newRun = z.strictObject({
   agent: id.nullish().describe("how the built-in agent goes about it: `react`, `tot` or `got`"),
   got_adaptive: z.boolean().nullish().describe("whether a graph of thoughts may grow as its parts end"),
   model: z.string().nullish(),
+  fallback_models: z
+    .array(z.string().trim().min(1))
+    .max(8)
+    .nullish()
+    .describe("models that go on, in this order, where `model` is given up on; the server's own by default"),
+  budget_usd: z
+    .number()
+    .positive()
+    .max(1_000_000)
+    .nullish()
+    .describe("what this run and all below it may cost; no other model is asked once it is used up"),
   session_id: id.nullish().describe("the session this run is a turn of; a new one by default"),
   planning_gate: z.enum(["off", "preview", "required"]).nullish(),
   tools: z.array(z.string()).nullish(),
@@ -191,7 +202,7 @@ async function createRun(
 
 /** What is asked for, with what was said before in its session. */
 export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
-  const { prompt, messages, tools, approvals, got_adaptive } = body;
+  const { prompt, messages, tools, approvals, got_adaptive, fallback_models, budget_usd } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
   if (!external && rooms.agent !== undefined) checkAsking(body);
@@ -212,6 +223,8 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
     asked: {
       ...(tools == null ? {} : { tools }),
       ...(approvals == null ? {} : { approvals }),
+      ...(fallback_models == null ? {} : { fallback_models }),
+      ...(budget_usd == null ? {} : { budget_usd }),
       ...(got_adaptive == null ? {} : { got_adaptive }),
       ...(history === undefined ? {} : { history: history.told }),
     },

@@ -1,10 +1,12 @@
 // Messages that follow surely from an event and that readers of the standard wait for. Each names the event it is
 // derived from, and a decoder passes over it: the event's own message says everything.
 
-import { type Event, type Facts, is, type Scope } from "../../events.js";
+import { type Event, type Facts, flowOf, is, type Scope } from "../../events.js";
 import { isFinal } from "../../state.js";
+import { itemsAround } from "./items.js";
 import { statusWords } from "./rows.js";
 import { contextOf, type RuntimeState } from "./state.js";
+import { type TaskCourse, taskEnds, taskMoves } from "./tasks.js";
 
 export interface Derived {
   readonly type: string;
@@ -26,8 +28,19 @@ export function deriveOpening(first: Event): Around {
     : nothing;
 }
 
-/** What is said around an event's own message. `state` is that before the event. */
-export function derive(state: RuntimeState, e: Event): Around {
+/** What is said around an event's own message. `state` is that before the event, `course` what it does to tasks. */
+export function derive(state: RuntimeState, e: Event, course: TaskCourse): Around {
+  const items = itemsAround(contextOf(state, e.child_id ?? e.run_id), e);
+  // Almost every delta.
+  if (flowOf(e.type) !== "control") return items;
+  const { before, after } = deriveRun(state, e, taskEnds(course, e));
+  return {
+    before: [...items.before, ...before],
+    after: [...after, ...items.after, ...taskMoves(course, e)],
+  };
+}
+
+function deriveRun(state: RuntimeState, e: Event, ends: readonly Derived[]): Around {
   const { turnIs, asked, processes, planAsked, plan } = contextOf(state, e.child_id ?? e.run_id);
   if (is(e, "tool.start")) {
     const scope = { tool_call_id: e.payload.call_id };
@@ -48,7 +61,7 @@ export function derive(state: RuntimeState, e: Event): Around {
   if (is(e, "approval.resolved")) {
     const { approval_id, decision } = e.payload;
     const call_id = Object.hasOwn(asked, approval_id) ? asked[approval_id] : undefined;
-    if (call_id === undefined) return nothing;
+    if (call_id == null) return nothing;
     const scope = { action_id: approval_id, tool_call_id: call_id };
     return after({ type: "permission.resolved", scope, payload: { decision } });
   }
@@ -57,11 +70,11 @@ export function derive(state: RuntimeState, e: Event): Around {
   const answered = planAsked === null ? [] : [planAnswer(planAsked, to)];
   const asks = to === "awaiting_approval" && plan !== null ? [planQuestion(plan)] : [];
   // What a run below does is told of it as a subagent; the turn is that of the stream's run.
-  if (e.child_id !== null || turnIs === "ended") return { before: answered, after: asks };
+  if (e.child_id !== null || turnIs === "ended") return { before: [...answered, ...ends], after: asks };
   if (isFinal(to)) {
     const why = reason == null ? {} : { reason };
     const end = turn(to === "done" ? "completed" : "failed", { ...statusWords[to], ...why });
-    return { before: [...answered, end], after: [] };
+    return { before: [...answered, ...ends, end], after: [] };
   }
   const starts = to === "running" && turnIs === "open" ? [turn("started", {})] : [];
   return { before: answered, after: [...asks, ...starts] };

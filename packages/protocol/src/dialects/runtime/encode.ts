@@ -8,8 +8,8 @@
 import type { Message } from "../../dialect.js";
 import { type Event, endsRun, type Facts, is, type Scope } from "../../events.js";
 import { type Bare, membersOf, withoutDefaults } from "./bare.js";
-import { type Around, type Derived, derive, deriveOpening, nothing } from "./derive.js";
-import { advanced, contextOf, isAgain, located, type RuntimeState } from "./state.js";
+import { type Derived, derive, deriveOpening, nothing } from "./derive.js";
+import { advanced, contextOf, courseOf, isAgain, located, type RuntimeState } from "./state.js";
 import { tell } from "./tell.js";
 import { runtimeId, runtimeSchemaVersion } from "./types.js";
 
@@ -20,12 +20,11 @@ export function step(state: RuntimeState, e: Event): Step {
   if (state.ts === null && is(e, "run.lifecycle") && e.child_id === null && !endsRun(e))
     return [{ ...state, ts: e.ts, held: heldOf(e) }, []];
   const here = located(state, e);
-  if (here.held === null) return say(here, e, derive(here, e));
+  if (here.held === null) return say(here, e, derive);
   const first = here.held;
   const opens = e.type === "turn.submitted" && e.child_id === null;
-  const opened = { ...here, held: null };
-  const [next, messages] = say(opened, first, opens ? nothing : derive(opened, first));
-  const [last, more] = say(next, e, opens ? deriveOpening(first) : derive(next, e));
+  const [next, messages] = say({ ...here, held: null }, first, opens ? () => nothing : derive);
+  const [last, more] = say(next, e, opens ? () => deriveOpening(first) : derive);
   return [last, [...messages, ...more]];
 }
 
@@ -35,7 +34,9 @@ function heldOf({ id, ts, type, run_id, child_id, pos, seq, payload, scope }: Ev
 }
 
 /** An event's own message, among those that are derived from it. */
-function say(state: RuntimeState, e: Event, { before, after }: Around): Step {
+function say(state: RuntimeState, e: Event, around: typeof derive): Step {
+  const course = courseOf(state, e);
+  const { before, after } = around(state, e, course);
   const { id, ts, type, payload, run_id, child_id } = e;
   const scope = withoutDefaults(type, e.scope ?? {}, run_id, child_id);
   const own = tell({ type, payload, child_id, scope }, isAgain(contextOf(state, child_id ?? run_id), e));
@@ -53,7 +54,7 @@ function say(state: RuntimeState, e: Event, { before, after }: Around): Step {
     const message = envelope(state, run_id, bare, { eventId, timestamp: ts, sequence });
     return { id: String(sequence), data: JSON.stringify(message) };
   });
-  return [{ ...advanced(state, e), last: state.last + messages.length }, messages];
+  return [{ ...advanced(state, e, course), last: state.last + messages.length }, messages];
 }
 
 /** A whole message. Ids that the stream knows stand where the message has none. */
@@ -77,14 +78,17 @@ export function envelope(
 
 function known(state: RuntimeState, stream_id: string, { type, child_id, scope }: Bare): Scope {
   const run_id = child_id ?? stream_id;
-  const { turn, step } = contextOf(state, run_id);
+  const { turn, step, task, attempt } = contextOf(state, run_id);
+  // Who tells of a task names it.
+  const isTask = type.startsWith("task.");
   const session_id = state.session ?? stream_id;
   return {
     session_id,
     thread_id: scope.session_id ?? state.thread ?? session_id,
     turn_id: turn ?? contextOf(state, stream_id).turn ?? stream_id,
+    ...(task === null || isTask ? {} : { task_id: task }),
     run_id,
-    attempt_id: scope.run_id ?? run_id,
+    attempt_id: scope.run_id ?? (isTask ? null : attempt) ?? run_id,
     runtime_id: runtimeId,
     // The one that is spawned is not the one that says so.
     ...(child_id === null || type === "subagent.spawned" ? {} : { subagent_id: child_id }),

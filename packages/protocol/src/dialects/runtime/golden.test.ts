@@ -13,7 +13,7 @@ import { type RuntimeMessage, runtimeTypes } from "./types.js";
 import { validateRuntime } from "./validate.js";
 
 describe("the golden runtime streams", () => {
-  it.each(["run", "every-type", "governed"])(
+  it.each(["run", "every-type", "course", "governed"])(
     "say the log of their name: %s [RW-RUNTIME-1] [RW-RUNTIME-2]",
     async (name) => {
       const log = readLines(`${name}.runwire.jsonl`).map(eventIn);
@@ -51,6 +51,49 @@ describe("the golden runtime streams", () => {
     expect(payloads("evidence.changed")).toEqual([
       { pack_ref: "p", trace_ref: "t", replay_ref: "r", review_ref: "w" },
     ]);
+  });
+
+  it("tell the course of a run: attempts, models, waits, and its end in order [RW-RUNTIME-13] [RW-RUNTIME-14]", () => {
+    const said = readLines("course.runtime.jsonl").map((line) => JSON.parse(line) as RuntimeMessage);
+    const types = (pattern: RegExp): readonly string[] =>
+      said.map(({ type }) => type).filter((type) => pattern.test(type));
+    expect(types(/^(task|turn)\.(?!profile)/)).toEqual([
+      "turn.submitted",
+      "turn.started",
+      "task.created",
+      "task.started",
+      "task.attempt.started",
+      "task.attempt.failed",
+      "task.retrying",
+      "task.attempt.started",
+      "task.waiting",
+      "task.resumed",
+      "task.paused",
+      "task.resumed",
+      "task.cancel_requested",
+      "task.attempt.failed",
+      "task.cancelled",
+      "turn.failed",
+    ]);
+    const items = said
+      .filter(({ type }) => type.startsWith("item."))
+      .map(({ type, payload }) => {
+        const { itemType, status } = payload as { itemType: string; status: string };
+        return `${type} ${itemType} ${status}`;
+      });
+    expect(items).toEqual([
+      "item.started reasoning running",
+      "item.started agent_message running",
+      "item.completed reasoning completed",
+      "item.completed agent_message completed",
+      "item.started command running",
+      "item.completed command failed",
+    ]);
+    // What is said in the second attempt says so.
+    const attempts = new Set(
+      said.filter(({ type }) => type === "tool.failed").map(({ attemptId }) => attemptId),
+    );
+    expect([...attempts]).toEqual(["run_01K0000000000000000000000A:2"]);
   });
 
   it("leave out no type of event", () => {

@@ -6,6 +6,7 @@ import { decoder, jsonRpcDecoder } from "./decode.js";
 import { step } from "./encode.js";
 import { open } from "./snapshot.js";
 import { firstState, type RuntimeState } from "./state.js";
+import { runtimeSchemaVersion, strictSchemaVersion } from "./types.js";
 
 export const runtime: Dialect<RuntimeState> = {
   name: "runtime",
@@ -18,6 +19,25 @@ export const runtime: Dialect<RuntimeState> = {
   close: (_state, close, { last }) => (close === "finished" && last !== undefined ? [last] : []),
   decoder,
 };
+
+/** The same stream under the version that readers of the strict profile ask for; nothing else of it differs. */
+export const runtimeStrict: Dialect<RuntimeState> = {
+  ...runtime,
+  name: "runtime-strict",
+  step(state, e) {
+    const [next, messages] = step(state, e);
+    return [next, messages.map(strictly)];
+  },
+  open: (state, opening) => open(state, opening).map(strictly),
+};
+
+const plainVersion = `"schemaVersion":"${runtimeSchemaVersion}"`;
+const strictVersion = `"schemaVersion":"${strictSchemaVersion}"`;
+
+/** The first is the message's own: what comes before it holds no quotes that are not escaped. */
+function strictly(message: Message): Message {
+  return { ...message, data: message.data.replace(plainVersion, strictVersion) };
+}
 
 /** The method of the notifications. */
 const method = "event";

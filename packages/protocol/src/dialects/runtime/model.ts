@@ -3,6 +3,7 @@
 
 import type { Facts } from "../../events.js";
 import { isObject } from "../../parse.js";
+import { statusTold, taskStatuses } from "../../tasks.js";
 import type { RuntimeMessage } from "./types.js";
 
 export interface RuntimeEntry extends Facts {
@@ -93,30 +94,6 @@ const statuses: { readonly [type: string]: readonly [EntryKind, string | null] }
   "subagent.closed": ["subagents", "cancelled"],
 };
 
-const taskStatuses: { readonly [name: string]: string | null } = {
-  created: "draft",
-  accepted: "accepted",
-  queued: "queued",
-  started: "running",
-  updated: null,
-  progress: null,
-  waiting: "waiting_input",
-  blocked: "blocked",
-  paused: "paused",
-  resumed: "running",
-  retrying: "retrying",
-  cancel_requested: "cancelling",
-  cancelled: "cancelled",
-  timed_out: "timed_out",
-  failed: "failed",
-  lost: "lost",
-  completed: "completed",
-  archived: "archived",
-  "attempt.started": null,
-  "attempt.completed": null,
-  "attempt.failed": null,
-};
-
 const incidentTypes = new Set(["runtime.warning", "runtime.error", "sandbox.violation", "model.failed"]);
 
 /** Statuses that nothing but another end follows. */
@@ -160,14 +137,14 @@ function readTask(model: RuntimeModel, message: RuntimeMessage, sequence: number
   const name = message.type.slice("task.".length);
   if (id === undefined || !Object.hasOwn(taskStatuses, name)) return model;
   const known = entryOf(model.tasks, id);
+  const { status, ...facts } = factsOf(message);
   const isAttempt = name.startsWith("attempt.");
-  const facts = isAttempt ? {} : factsOf(message);
   const [entry] = Object.values(
     withEntry(
       { ...(known && { [id]: known }) },
       id,
-      { ...facts, taskId: id },
-      taskStatuses[name] ?? null,
+      { ...(isAttempt ? {} : facts), taskId: id },
+      statusTold(name, known?.status, status),
       sequence,
     ),
   );
@@ -175,13 +152,7 @@ function readTask(model: RuntimeModel, message: RuntimeMessage, sequence: number
   const before = known?.attempts ?? {};
   const attempts =
     isAttempt && attempt !== undefined
-      ? withEntry(
-          before,
-          attempt,
-          { ...factsOf(message), attemptId: attempt },
-          attemptStatuses[name] ?? null,
-          sequence,
-        )
+      ? withEntry(before, attempt, { ...facts, attemptId: attempt }, attemptStatuses[name] ?? null, sequence)
       : before;
   return { ...model, tasks: { ...model.tasks, [id]: { ...(entry as RuntimeEntry), attempts } } };
 }

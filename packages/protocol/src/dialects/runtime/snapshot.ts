@@ -5,6 +5,7 @@ import type { Message, Opening } from "../../dialect.js";
 import type { Facts } from "../../events.js";
 import { isObject } from "../../parse.js";
 import type { RunState } from "../../state.js";
+import type { Task } from "../../tasks.js";
 import type { Part, Transcript } from "../../transcript.js";
 import { envelope } from "./encode.js";
 import { statusWords } from "./rows.js";
@@ -44,6 +45,7 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
     sessionId,
     streamId: t.run_id,
     lastSequence: state.last,
+    tasks: Object.values(t.tasks).map(taskOf),
     threads: [
       {
         threadId: state.thread ?? sessionId,
@@ -64,6 +66,26 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
         usage: t.usage,
       },
     ],
+  };
+}
+
+function taskOf(task: Task): Facts {
+  const { task_id, run_id, parent_task_id, root_task_id, status, attempts } = task;
+  return {
+    taskId: task_id,
+    status,
+    runId: run_id,
+    ...(parent_task_id === undefined ? {} : { parentTaskId: parent_task_id }),
+    ...(root_task_id === undefined ? {} : { rootTaskId: root_task_id }),
+    attempts: attempts.map(({ attempt_id, reason, started_at, ended_at, ...attempt }, i) => ({
+      runId: attempt_id,
+      attemptId: attempt_id,
+      attemptCount: i + 1,
+      ...attempt,
+      ...(started_at === undefined ? {} : { startedAt: started_at }),
+      ...(ended_at === undefined ? {} : { endedAt: ended_at }),
+      ...(reason === undefined ? {} : { lastError: reason }),
+    })),
   };
 }
 

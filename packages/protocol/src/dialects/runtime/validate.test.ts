@@ -54,7 +54,7 @@ describe("a message", () => {
 });
 
 describe("a stream", () => {
-  it.each(["run", "every-type", "governed"])(
+  it.each(["run", "every-type", "course", "governed"])(
     "that this program says is sound: %s [RW-RUNTIME-12]",
     (name) => {
       const file = fileURLToPath(new URL(`../../../fixtures/${name}.runtime.jsonl`, import.meta.url));

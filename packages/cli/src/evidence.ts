@@ -1,0 +1,83 @@
+// `runwire evidence` and `review`: what a run can be shown to have done, and what people decided about it.
+
+import { gateway } from "@runwire/client";
+import type { Decision, EvidencePack, Facts, Review } from "@runwire/protocol";
+import type { Command } from "commander";
+import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
+import { tabbed, table } from "./terminal.js";
+import { oneLine } from "./watch/harmless.js";
+
+interface EvidenceFlags extends ServerFlags {
+  readonly json?: boolean;
+}
+
+const run = "run_01HZ7K3M000000000000000000";
+const shownCharsMax = 60;
+
+export function addEvidence(program: Command): void {
+  const evidence = program
+    .command("evidence")
+    .description("show what a run can be shown to have done: its log's digest, attempts, failures, costs")
+    .argument("<run>", "its id")
+    .option("--json", "the pack, as the server has it");
+  addServerOptions(evidence).addHelpText("after", `\nExample:\n  runwire evidence ${run}`);
+  evidence.action((run_id: string, flags: EvidenceFlags) =>
+    reach(flags, async (endpoint) => {
+      const pack = await gateway(endpoint).evidence(run_id);
+      process.stdout.write(flags.json ? `${JSON.stringify(pack)}\n` : `${packText(pack)}\n`);
+    }),
+  );
+  const review = program
+    .command("review")
+    .description("show what people have decided about a run, in order")
+    .argument("<run>", "its id")
+    .option("--json", "as the server has it");
+  addServerOptions(review).addHelpText("after", `\nExample:\n  runwire review ${run}`);
+  review.action((run_id: string, flags: EvidenceFlags) =>
+    reach(flags, async (endpoint) => {
+      const found = await gateway(endpoint).review(run_id);
+      if (flags.json) process.stdout.write(`${JSON.stringify(found)}\n`);
+      else if (found.decisions.length > 0) process.stdout.write(`${decisionsText(found)}\n`);
+      if (found.decisions_total === 0) process.stderr.write("nobody has decided anything about it\n");
+      for (const { kind, id } of found.waiting)
+        process.stderr.write(`${oneLine(`${kind} ${id}`)} waits for an answer\n`);
+    }),
+  );
+}
+
+function packText({ run_id, state, log, refs, signals, totals, cost, tasks }: EvidencePack): string {
+  const { usd, known } = cost as { readonly usd: number | null; readonly known: boolean };
+  const attempts = (tasks as readonly { readonly run_id: string; readonly attempts: readonly unknown[] }[])
+    .filter((task) => task.run_id === run_id)
+    .reduce((sum, task) => sum + task.attempts.length, 0);
+  const rows = [
+    ["run", run_id],
+    ["state", state ?? "unknown"],
+    ["attempts", String(attempts)],
+    ["cost", usd === null ? "unknown" : `$${usd}${known ? "" : " or more"}`],
+    ["log", `${log.events} events, ${log.bytes} bytes, ${log.view} view`],
+    ["sha256", log.sha256],
+    ...Object.entries(totals as Facts).map(([name, count]) => [name.replaceAll("_", " "), String(count)]),
+    ...Object.entries(signals).map(([name, signal]) => [`signal ${name.replaceAll("_", " ")}`, signal]),
+    ...Object.entries(refs).map(([name, ref]) => [name.replaceAll("_", " "), String(ref)]),
+  ];
+  return list(["WHAT", "IS"], rows);
+}
+
+function decisionsText({ decisions, decisions_total }: Review): string {
+  const text = list(["AT", "WHO", "WHAT", "DECISION", "ABOUT"], decisions.map(rowOf));
+  const more = decisions_total - decisions.length;
+  return more === 0 ? text : `${text}\nand ${more} more`;
+}
+
+function rowOf({ at, who, kind, decision, ...about }: Decision): readonly string[] {
+  const words = [about.tool, about.question, about.answer, about.text, about.instruction, about.reason];
+  const told = words.filter((word) => typeof word === "string").join(" · ");
+  return [at, who, kind, decision, told.length > shownCharsMax ? `${told.slice(0, shownCharsMax)}…` : told];
+}
+
+/** A table where a person reads it, tabs where a program does. */
+function list(names: readonly string[], rows: readonly (readonly string[])[]): string {
+  const safe = rows.map((row) => row.map((cell) => oneLine(cell)));
+  return process.stdout.isTTY ? table(names, safe) : tabbed(names, safe);
+}

@@ -1,0 +1,103 @@
+// A model that is given up on is followed by the next of the run's fallbacks, which goes on from what was said.
+
+import type { Event, Facts } from "@runwire/protocol";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { answering } from "./testing/asides.js";
+import { type FakeProvider, fakeProvider, type Turn } from "./testing/fake-provider.js";
+import { endedRun, joined, payloadsOf, type Served, served, startRun } from "./testing/served.js";
+import { secretKey } from "./testing/under-test.js";
+import { type FakeAnswer, plainAnswer } from "./testing/wires/answer.js";
+import { anthropicWire } from "./testing/wires/anthropic.js";
+import { advance, firstWork } from "./work.js";
+
+let first: FakeProvider;
+let second: FakeProvider;
+let server: Served;
+beforeAll(async () => {
+  first = await fakeProvider();
+  second = await fakeProvider();
+  server = await served();
+  server.given({
+    ANTHROPIC_API_KEY: secretKey,
+    ANTHROPIC_BASE_URL: first.url,
+    RUNWIRE_OPENAI_BASE_URL: second.url,
+  });
+});
+afterAll(async () => {
+  await server.close();
+  await first.close();
+  await second.close();
+});
+
+const asked = { model: "anthropic/claude-sonnet-5-5", fallback_models: ["local/llama"] };
+const said: FakeAnswer = { ...plainAnswer, text: "Hello, and that is all I have to say today." };
+const unauthorized: Turn = { kind: "refusal", status: 401, body: '{"error":{"message":"no"}}' };
+const routed = (events: readonly Event[]): readonly string[] =>
+  events.map(({ type }) => type).filter((type) => /^routing\.|^task\.profile/.test(type));
+
+describe("a run with fallbacks", () => {
+  test("goes on with the next model from what was said, and each is paid for its own [RW-COURSE-2]", async () => {
+    const text = anthropicWire.encode(said, "claude-sonnet-5-5");
+    const afterBytes = Buffer.byteLength(text.slice(0, text.indexOf("say")));
+    first.script(
+      answering((_, n) =>
+        n === 0 ? { kind: "answer", answer: said, cut: { afterBytes, how: "clean" } } : unauthorized,
+      ),
+    );
+    second.script(
+      answering(({ partial }) => ({
+        kind: "answer",
+        answer: { ...said, text: said.text.slice(partial.length) },
+      })),
+    );
+    const events = await endedRun(server.url, await startRun(server.url, asked));
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+    expect(joined(events, "text.delta")).toBe(said.text);
+    expect(second.requests[0]?.partial).not.toBe("");
+    expect(routed(events)).toEqual([
+      "task.profile.resolved",
+      "routing.candidates.resolved",
+      "routing.decided",
+      "routing.fallback.applied",
+    ]);
+    expect(payloadsOf(events, "routing.fallback.applied")).toMatchObject([
+      {
+        from: { candidate: asked.model, provider: "anthropic" },
+        to: { candidate: "local/llama", model: "llama", provider: "local" },
+        kind: "unauthorized",
+      },
+    ]);
+    const paid = payloadsOf(events, "usage").map(({ provider }) => provider);
+    expect(paid).toEqual(["anthropic", "local", "local", "local"]);
+
+    // Whoever takes it up at any moment speaks to the model that was decided on.
+    let work = firstWork;
+    for (const [i, event] of events.entries()) {
+      work = advance(work, event);
+      const fellBack = events.slice(0, i + 1).some(({ type }) => type === "routing.fallback.applied");
+      if (routed(events.slice(0, i + 1)).length > 2)
+        expect(work.course.candidate).toBe(fellBack ? "local/llama" : asked.model);
+    }
+  });
+
+  test("says that there is none left before it ends [RW-COURSE-2]", async () => {
+    first.script(() => unauthorized);
+    second.script(() => unauthorized);
+    const events = await endedRun(server.url, await startRun(server.url, asked));
+    expect(routed(events).slice(-2)).toEqual(["routing.fallback.applied", "routing.not_possible"]);
+    expect(events.at(-1)?.payload).toMatchObject({ state: "error" });
+    const alone = await endedRun(server.url, await startRun(server.url, { model: asked.model }));
+    expect(routed(alone)).toContain("routing.single_candidate");
+    expect(routed(alone).at(-1)).toBe("routing.not_possible");
+  });
+
+  test("is refused where one of them cannot be had [RW-COURSE-2]", async () => {
+    const code = async (more: Facts): Promise<string> =>
+      startRun(server.url, { ...asked, ...more }).then(
+        () => "taken",
+        (error: Error) => error.message,
+      );
+    expect(await code({ fallback_models: ["openai/gpt-6.1-sol"] })).toContain("KAI-MODEL-KEY-0001");
+    expect(await code({ fallback_models: [" "] })).toContain("422");
+  });
+});
