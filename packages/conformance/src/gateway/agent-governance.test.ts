@@ -541,7 +541,7 @@ describe("a run of the demo", () => {
       ({ type, payload }) => type === "tool.started" && (payload as Facts).toolName === "file.write",
     );
     const told = messages
-      .filter(({ toolCallId }) => toolCallId === write?.toolCallId)
+      .filter(({ type, toolCallId }) => governance.test(String(type)) && toolCallId === write?.toolCallId)
       .map(({ type }) => type);
     // What the model wrote of its arguments came before.
     expect(told.slice(told.indexOf("permission.evaluated"))).toEqual([
