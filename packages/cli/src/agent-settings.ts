@@ -1,7 +1,7 @@
 // What the operator says to the built-in agent: which tools it has beside its own, and how far they reach.
 
 // Only its types: most commands that read settings need no agent, and would wait for its code.
-import type { McpServer } from "@runwire/engine";
+import type { HookCommand, McpServer } from "@runwire/engine";
 import { isObject } from "@runwire/protocol";
 
 export interface AgentSettings {
@@ -10,6 +10,8 @@ export interface AgentSettings {
   /** Private hosts that the agent may fetch from. */
   readonly fetchHosts: readonly string[];
   readonly mcp: readonly McpServer[];
+  /** Commands that look at calls before and after their tools run. */
+  readonly hooks: readonly HookCommand[];
   /** Models that go on where a run's own is given up on. */
   readonly fallbackModels: readonly string[];
 }
@@ -18,6 +20,7 @@ export const defaultAgentSettings: AgentSettings = {
   shell: "off",
   fetchHosts: [],
   mcp: [],
+  hooks: [],
   fallbackModels: [],
 };
 

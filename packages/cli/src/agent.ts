@@ -21,7 +21,7 @@ const searchMs = 400;
  * environment names a model that cannot be had.
  */
 export function builtInAgent(env: ModelEnv, settings: AgentSettings): MakeAgent {
-  const { shell, fetchHosts, mcp, fallbackModels } = settings;
+  const { shell, fetchHosts, mcp, hooks, fallbackModels } = settings;
   const demo = demoModel({ wordMs });
   const modelOf = (name: string | null) => chooseModel(name, { env, demo });
   const standard = standardModel({ env, demo });
@@ -38,6 +38,7 @@ export function builtInAgent(env: ModelEnv, settings: AgentSettings): MakeAgent 
     fallbacks: fallbackModels,
     tools: [...demoTools({ searchMs }), ...own, spawnTool, clarifyTool],
     mcp,
+    hooks,
     // People who see the demo for the first time see what it is up to.
     planningGate: standard === demo ? "preview" : "off",
   });

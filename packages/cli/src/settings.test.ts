@@ -81,6 +81,55 @@ describe("settings", () => {
     expect(readSettings({ shell: "off" }, {}).shell).toBe("off");
   });
 
+  it("bring hooks from the file or a variable, with what nobody says filled in", () => {
+    const check = { point: "pre_tool_use", command: ["/usr/bin/check", "-v"] };
+    const audit = {
+      point: "post_tool_use",
+      tools: ["file.*"],
+      command: ["check"],
+      timeout_ms: 5,
+      name: "audit",
+    };
+    writeFileSync(
+      "runwire.config.json",
+      JSON.stringify({ hooks: [check, { ...audit, required: true }, check] }),
+    );
+    expect(readSettings({}, {}).hooks).toEqual([
+      { ...check, name: "check", tools: ["*"], timeoutMs: 10_000, required: false },
+      {
+        point: "post_tool_use",
+        tools: ["file.*"],
+        command: ["check"],
+        name: "audit",
+        timeoutMs: 5,
+        required: true,
+      },
+      { ...check, name: "check-2", tools: ["*"], timeoutMs: 10_000, required: false },
+    ]);
+    expect(readSettings({}, { RUNWIRE_HOOKS: JSON.stringify([check]) }).hooks).toMatchObject([
+      { name: "check" },
+    ]);
+    writeFileSync("runwire.config.json", JSON.stringify({ hooks: [] }));
+    expect(readSettings({}, {}).hooks).toEqual([]);
+  });
+
+  it.each([
+    ["{}", "JSON list"],
+    ["[1]", "hook 1 must be an object"],
+    ['[{"command": ["x"]}]', "hook 1 needs a `point`"],
+    ['[{"point": "stop", "command": ["x"]}]', "`point`"],
+    ['[{"point": "pre_tool_use", "command": "x"}]', "`command`"],
+    ['[{"point": "pre_tool_use", "command": []}]', "`command`"],
+    ['[{"point": "pre_tool_use", "command": ["./check"]}]', "whole path"],
+    ['[{"point": "pre_tool_use", "command": ["x"], "tools": "shell"}]', "`tools`"],
+    ['[{"point": "pre_tool_use", "command": ["x"], "timeout_ms": 0}]', "`timeout_ms`"],
+    ['[{"point": "pre_tool_use", "command": ["x"], "required": "yes"}]', "`required`"],
+    ['[{"point": "pre_tool_use", "command": ["x"], "timeoutMs": 5}]', "`timeoutMs`, which means nothing"],
+    ['[{"point": "pre_tool_use", "command": ["x"], "name": "input-check"}]', "`name`"],
+  ])("refuse hooks that cannot be, in words: %s", (text, named) => {
+    expect(() => readSettings({}, { RUNWIRE_HOOKS: text })).toThrow(named);
+  });
+
   it("keep the names of the agent's own tools from MCP servers", () => {
     const own = [...builtInTools({ shell: {} }), ...demoTools({ searchMs: 0 }), spawnTool, clarifyTool];
     expect(ownNames).toEqual(new Set([...own.map(({ name }) => name.split(".")[0]), "plan"]));

@@ -12,6 +12,7 @@ import {
   tenantRates,
 } from "@runwire/server";
 import { type AgentSettings, defaultAgentSettings, readMcp } from "./agent-settings.js";
+import { readHooks } from "./hook-settings.js";
 
 export type AllSettings = Settings & AgentSettings;
 
@@ -209,6 +210,14 @@ export const settingRows: { readonly [S in keyof AllSettings]: SettingRow } = {
     secret: true,
     read: readMcp,
   },
+  hooks: {
+    flag: "hooks",
+    takes:
+      "a JSON list of hooks, each with `point`, `command`, and maybe `tools`, `timeout_ms`, `required`, `name`",
+    does: "commands that look at the agent's calls before and after their tools run",
+    group: "Agent",
+    read: readHooks,
+  },
 
   bodyBytesMax: size("body-bytes-max", "bytes of a request that is not an append", 1024, 64 * mebibyte),
   eventBytesMax: size("event-bytes-max", "bytes of an event's payload", 1024, limits.eventBytesMax),
@@ -312,7 +321,8 @@ export function readEach(flags: Flags, env: NodeJS.ProcessEnv): AllSettings {
   const settings: { [name: string]: unknown } = { ...allDefaults };
   const rows = Object.entries(settingRows);
   const take = (text: unknown, name: string, row: SettingRow, from: string): void => {
-    const value = readBy(row, isObject(text) ? JSON.stringify(text) : String(text), from);
+    const isJson = isObject(text) || (Array.isArray(text) && text.some(isObject));
+    const value = readBy(row, isJson ? JSON.stringify(text) : String(text), from);
     // A secret is not repeated, not even a wrong one.
     const given = row.secret === true ? "what was given" : JSON.stringify(text);
     if (value === undefined) throw new Error(`${from}: ${given} is not possible; it takes ${row.takes}`);

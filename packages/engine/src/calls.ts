@@ -1,13 +1,22 @@
 // The calls of an answer. Those that have not begun are begun; of those that a crash cut off, a read-only one is run
 // again under its call, and any other is reported as interrupted: what it did outside is unknown.
+//
+//   permission ─▶ pre_tool_use ─▶ sandbox, tool.start ─▶ run-tool.ts ─▶ post_tool_use, post_tool_failure ─▶ tool.end
 
 import type { Draft, Facts } from "@runwire/protocol";
-import { approve, clarify, clarifyTool } from "./asks.js";
+import { watchFiles } from "./artifacts/watch.js";
+import { approve } from "./asks.js";
+import { fileChangesHook } from "./hooks/file-changes.js";
+import type { Hook, HookPoint } from "./hooks/hook.js";
+import { type Hooked, runHooks } from "./hooks/run-hooks.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import { spawnTool, waitForChild } from "./spawn.js";
-import { type Tool, ToolFailure } from "./tool.js";
-import { soonAfter } from "./tools/until.js";
+import { lost } from "./opened.js";
+import { permissionFact } from "./permission.js";
+import { failed, failureOf, runTool } from "./run-tool.js";
+import { appliedSandbox } from "./sandbox.js";
+import { type Telling, telling } from "./telling.js";
+import type { Tool } from "./tool.js";
 import type { CallWork, Work } from "./work.js";
 
 export async function runCalls(loop: Loop, work: Work): Promise<void> {
@@ -21,97 +30,164 @@ export async function runCalls(loop: Loop, work: Work): Promise<void> {
   for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
+/** A call that is being run. */
+interface Running {
+  readonly loop: Loop;
+  readonly call: CallWork;
+  readonly tool: Tool;
+  readonly told: Telling;
+  readonly signal: AbortSignal;
+}
+
 async function runCall(loop: Loop, call: CallWork): Promise<void> {
   const { log, box } = loop;
   const signal = loop.working();
   if (signal.aborted) return;
-  const { call_id } = call;
-  const ended = (payload: Facts): Promise<void> =>
-    log.write({ type: "tool.end", payload: { call_id, ...payload } as never });
+  const told = telling(log);
   let tool: Tool;
   try {
     tool = box.find(call.tool);
   } catch (error) {
-    await ended(failureOf(error));
+    told.add(...notGiven(loop, call));
+    await told.write(endOf(call, failureOf(error)));
     return;
   }
-  if (call.status === "running" && tool.effect !== "read-only") {
-    await ended({
-      ok: false,
-      error: { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." },
-    });
+  const { call_id, status, open } = call;
+  if (status === "running" && tool.effect !== "read-only") {
+    told.add(...lost(call_id, open, "lost"));
+    const error = { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." };
+    await told.write(endOf(call, { ok: false, error }));
     return;
   }
-  let { input } = call;
-  if (call.status === "called") {
-    // What has not begun when somebody pauses the run waits until they resume it.
-    const mayBegin = ({ state }: Work): boolean => signal.aborted || state === "running";
-    await log.until(mayBegin);
-    if (signal.aborted) return;
-    const verdict = await approve(loop, call, tool, signal);
-    await log.until(mayBegin);
-    if (signal.aborted) return;
-    if (verdict.kind === "denied") {
-      await ended(failed("denied", `The tool was not run: ${verdict.why}.`));
-      return;
-    }
-    ({ input } = verdict);
-    const { approved } = verdict;
-    const more: Facts = {
-      ...(tool.skill_id === undefined ? {} : { skill_id: tool.skill_id }),
-      ...(approved === undefined ? {} : { approved }),
-    };
-    await log.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
+  // Its hooks look again, and are told to have ended then.
+  const processes = open.filter(({ kind }) => kind === "process");
+  told.add(...lost(call_id, processes, "lost"));
+  const given: Running = { loop, call, tool, told, signal };
+  if (status === "running") await finish(given, loop.hooks);
+  else await beginAndFinish(given);
+}
+
+async function beginAndFinish(running: Running): Promise<void> {
+  const { loop, call, tool } = running;
+  const input = await permitted(running);
+  if (input === undefined) return;
+  const granted = { ...running, call: { ...call, input: input.input } };
+  const { workspace, root_id } = loop;
+  // What only reads changes nothing. The others are looked at before they start, so that nothing comes between the
+  // start and the tool.
+  const watch = tool.effect === "read-only" ? null : await watchFiles(workspace);
+  try {
+    if (!(await started(granted, input.approved))) return;
+    const place = { call_id: call.call_id, root_id, workspace };
+    await finish(granted, [...(watch === null ? [] : [fileChangesHook(watch, place)]), ...loop.hooks]);
+  } finally {
+    watch?.close();
   }
+}
+
+/** Asks whoever has to be asked. Undefined where it is not to be run. */
+async function permitted(
+  running: Running,
+): Promise<{ readonly input: unknown; readonly approved: Facts | undefined } | undefined> {
+  const { loop, call, tool, told, signal } = running;
+  const refuse = (kind: string, why: string): Promise<void> => told.write(endOf(call, failed(kind, why)));
+  if (!(await mayBegin(running))) return undefined;
+  const verdict = await approve(loop, call, tool, signal, told);
+  if (!(await mayBegin(running))) return undefined;
+  if (verdict.kind === "denied") {
+    await refuse("denied", `The tool was not run: ${verdict.why}.`);
+    return undefined;
+  }
+  // After whoever may have edited the input: none runs that the hooks have not seen.
+  const { input, refusal } = await hooked(running, loop.hooks, "pre_tool_use", { input: verdict.input });
+  if (!(await mayBegin(running))) return undefined;
+  if (refusal === null) return { input, approved: verdict.approved };
+  const { kind, why } = refusal;
+  await refuse(kind, kind === "denied" ? `The tool was not run: ${sentence(why)}` : why);
+  return undefined;
+}
+
+async function started(running: Running, approved: Facts | undefined): Promise<boolean> {
+  const { call, tool, told } = running;
+  if (!(await mayBegin(running))) return false;
+  const { call_id, input } = call;
+  const more: Facts = {
+    ...(tool.skill_id === undefined ? {} : { skill_id: tool.skill_id }),
+    ...(approved === undefined ? {} : { approved }),
+  };
+  told.add(...appliedSandbox(call_id, tool));
+  await told.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
+  return true;
+}
+
+/** What has not begun when somebody pauses the run waits until they resume it. */
+async function mayBegin({ loop, signal }: Running): Promise<boolean> {
+  await loop.log.until(({ state }) => signal.aborted || state === "running");
+  return !signal.aborted;
+}
+
+/** Runs it to its end. */
+async function finish(running: Running, hooks: readonly Hook[]): Promise<void> {
+  const { loop, call, tool, told, signal } = running;
   const beganMs = loop.host.clock.monotonic();
-  const outcome = await run(loop, tool, { ...call, input }, signal);
-  const end = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
+  const outcome = await runTool(loop, tool, call, signal, told);
+  const timed: Facts = { ...outcome, duration_ms: Math.round(loop.host.clock.monotonic() - beganMs) };
+  const end = signal.aborted ? timed : await looked(running, hooks, timed);
+  if (!signal.aborted) await told.write(endOf(call, end));
   // A run that was ended or redirected meanwhile has closed its calls itself.
-  if (!signal.aborted) await ended(end);
-  else if (loop.stopping.aborted && outcome.ok === true) await endedLast(loop, call_id, end);
+  else if (loop.stopping.aborted && end.ok === true) await endedLast(running, end);
+}
+
+/** What a call came to, after the hooks have looked at it. */
+async function looked(running: Running, hooks: readonly Hook[], end: Facts): Promise<Facts> {
+  const { input } = running.call;
+  const { ok, output, error, ...rest } = end;
+  const { refusal } = ok
+    ? await hooked(running, hooks, "post_tool_use", { input, output })
+    : await hooked(running, hooks, "post_tool_failure", { input, error: error as Facts });
+  if (refusal === null) return end;
+  if (!ok) {
+    const told = error as Facts;
+    return { ...rest, ok, error: { ...told, message: `${told.message}\n${sentence(refusal.why)}` } };
+  }
+  const why = `The tool was run, but its result is withheld: ${sentence(refusal.why)}`;
+  return { ...rest, ...failed(refusal.kind, why) };
+}
+
+function hooked(
+  { loop, call, tool, told, signal }: Running,
+  hooks: readonly Hook[],
+  point: HookPoint,
+  of: { readonly input: unknown; readonly output?: unknown; readonly error?: Facts },
+): Promise<Hooked> {
+  const { run_id } = loop.run;
+  const { workspace, host } = loop;
+  const { call_id } = call;
+  const { monotonic } = host.clock;
+  return runHooks(hooks, { point, run_id, call_id, tool, workspace, ...of }, { told, monotonic, signal });
 }
 
 /** What a tool has finished while its server leaves is not told as interrupted after the next start. */
-async function endedLast({ host, run: key }: Loop, call_id: string, end: Facts): Promise<void> {
-  const draft = { type: "tool.end", payload: { call_id, ...end } } as Draft;
+async function endedLast({ loop, call, tool, told }: Running, end: Facts): Promise<void> {
+  const { host, run, hooks } = loop;
+  // Nobody is shown what a hook might have withheld.
+  if (hooks.some((hook) => hook.takesTime && hook.points.includes("post_tool_use") && hook.appliesTo(tool)))
+    return;
   // Where it comes too late, nobody knows any more than after a crash.
-  await host.writer.append(key, [draft]).catch(() => {});
+  await host.writer.append(run, told.take(endOf(call, end))).catch(() => {});
 }
 
-async function run(loop: Loop, tool: Tool, call: CallWork, signal: AbortSignal): Promise<Facts> {
-  const { call_id, input } = call;
-  const { tenant, run_id } = loop.run;
-  // Said in order: each piece waits for the one before.
-  let saying: Promise<void> = Promise.resolve();
-  const say = (text: string): void => {
-    saying = saying.then(() =>
-      signal.aborted ? undefined : loop.log.write({ type: "text.delta", payload: { text, call_id } }),
-    );
-  };
-  try {
-    const output =
-      tool.name === spawnTool.name
-        ? await waitForChild(loop, call, signal)
-        : tool.name === clarifyTool.name
-          ? await clarify(loop, call, signal)
-          : await soonAfter(
-              signal,
-              limits.toolGraceMs,
-              tool.run(input, { tenant, run_id, call_id, signal, workspace: loop.workspace, say }),
-            );
-    await saying;
-    return { ok: true, output };
-  } catch (error) {
-    await saying.catch(() => {});
-    return failureOf(error);
-  }
+/** A tool that is there, and that this run may not use. */
+function notGiven({ tools, given }: Loop, { call_id, tool: name }: CallWork): readonly Draft[] {
+  const tool = tools.find((known) => known.name === name);
+  if (tool === undefined) return [];
+  return [permissionFact(call_id, tool, given.approvals, { policy: "denied", reason: "tool-list" })];
 }
 
-function failureOf(error: unknown): Facts {
-  const kind = error instanceof ToolFailure ? error.kind : "failed";
-  return failed(kind, error instanceof Error ? error.message : String(error));
+function endOf({ call_id }: CallWork, payload: Facts): Draft {
+  return { type: "tool.end", payload: { call_id, ...payload } as never };
 }
 
-function failed(kind: string, message: string): Facts {
-  return { ok: false, error: { code: "KAI-RUN-TOOL-0002", kind, message } };
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -8,6 +8,8 @@ import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
 import { evidenceOf } from "./course.js";
 import { givenTo } from "./given.js";
+import { commandHook, type HookCommand } from "./hooks/command.js";
+import { inputCheckHook } from "./hooks/input-check.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
@@ -30,17 +32,16 @@ export interface EngineOptions {
   readonly tools: readonly Tool[];
   /** MCP servers, whose tools are had while they can be reached. */
   readonly mcp?: readonly McpServer[];
+  /** The operator's commands that look at calls. */
+  readonly hooks?: readonly HookCommand[];
   /** Whether runs show a plan first, where nobody says otherwise. */
   readonly planningGate: ReturnType<Agent["planningGate"]>;
 }
 
-export function engine({
-  modelOf,
-  fallbacks = [],
-  tools: own,
-  mcp = [],
-  planningGate,
-}: EngineOptions): MakeAgent {
+export function engine(options: EngineOptions): MakeAgent {
+  const { modelOf, fallbacks = [], tools: own, mcp = [], hooks: commands = [], planningGate } = options;
+  // What does not fit is no business of the operator's commands.
+  const hooks = [inputCheckHook, ...commands.map(commandHook)];
   return (host: AgentHost): Agent => {
     const sources = mcp.map((server) =>
       mcpSource(server, host.clock, (name, error) => {
@@ -107,7 +108,9 @@ export function engine({
         record,
         routing: router(modelOf, given.model, given.fallbacks ?? fallbacks),
         tools,
+        hooks,
         given,
+        root_id: record.root_id,
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
         settle: (named) => places.settle(record, named),

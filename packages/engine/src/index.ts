@@ -2,6 +2,8 @@ export { clarifyTool } from "./asks.js";
 export { demoModel } from "./demo/model.js";
 export { demoTools } from "./demo/tools.js";
 export { type EngineOptions, engine } from "./engine.js";
+export type { HookCommand } from "./hooks/command.js";
+export type { HookPoint } from "./hooks/hook.js";
 export * from "./model.js";
 export { costOf, pricesWrittenOn } from "./prices.js";
 export { type Choice, chooseModel, type ModelEnv, standardModel } from "./providers/choose.js";

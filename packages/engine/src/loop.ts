@@ -9,8 +9,10 @@ import { runCalls } from "./calls.js";
 import { profileOf, takenUp } from "./course.js";
 import { finish } from "./finish.js";
 import type { Given } from "./given.js";
+import type { Hook } from "./hooks/hook.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
+import { lost } from "./opened.js";
 import { propose } from "./plan.js";
 import type { Router } from "./routing.js";
 import type { StepCosts } from "./step-costs.js";
@@ -28,7 +30,11 @@ export interface LoopParts {
   readonly record: RunRecord;
   readonly routing: Router;
   readonly tools: readonly Tool[];
+  /** What looks at its calls, in order. */
+  readonly hooks: readonly Hook[];
   readonly given: Given;
+  /** The tree's, whose workspace it is. */
+  readonly root_id: string;
   readonly workspace: string;
   /** What the steps of the tenant's last plans have cost. */
   readonly stepCosts: StepCosts;
@@ -160,12 +166,13 @@ async function leaveChildren({ host, run }: Loop, { calls, strategy }: Work): Pr
 /** Calls that another direction has made pointless, and what was asked about them. */
 function cutShort({ calls, strategy }: Work): readonly Draft[] {
   const open = calls.filter(({ status }) => status !== "ended");
-  const ends = open.flatMap(({ call_id, approval, question }): readonly Draft[] => {
+  const ends = open.flatMap(({ call_id, approval, question, open: begun }): readonly Draft[] => {
     const error = {
       code: "KAI-RUN-TOOL-0001",
       message: "The run was redirected before the tool was done.",
     };
-    return [...closed(approval, question), { type: "tool.end", payload: { call_id, ok: false, error } }];
+    const before = [...closed(approval, question), ...lost(call_id, begun, "aborted")];
+    return [...before, { type: "tool.end", payload: { call_id, ok: false, error } }];
   });
   return [...ends, ...endsOfNodes(strategy, "The run was redirected before it was done.")];
 }

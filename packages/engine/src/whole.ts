@@ -18,7 +18,8 @@ export async function wholeEvent(host: AgentHost, tenant: string, event: Event):
       return [member, media_type === "application/json" ? JSON.parse(text) : text] as const;
     }),
   );
-  const { id, ts, type, run_id, child_id, pos, seq } = event;
+  const { id, ts, type, run_id, child_id, pos, seq, scope } = event;
   const payload = { ...event.payload, ...Object.fromEntries(members) };
-  return { id, ts, type, run_id, child_id, pos, seq, payload } as Event;
+  const named = scope === undefined ? {} : { scope };
+  return { id, ts, type, run_id, child_id, pos, seq, payload, ...named } as Event;
 }

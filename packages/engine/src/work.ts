@@ -4,6 +4,7 @@
 import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
 import { advanceCourse, type Course, firstCourse } from "./course.js";
 import type { Call, ChatMessage } from "./model.js";
+import { type Opened, openAfter } from "./opened.js";
 import { planSteps } from "./plan-steps.js";
 import { advanceStrategy, type Strategy, strategyFor } from "./strategies/strategy.js";
 import type { Payee } from "./usage.js";
@@ -65,6 +66,8 @@ export interface CallWork extends Call {
   readonly question: Ask | null;
   /** The child that it spawned. */
   readonly child_id: string | null;
+  /** What it has begun and not ended. */
+  readonly open: readonly Opened[];
 }
 
 /** A request to people that belongs to a call. */
@@ -205,7 +208,7 @@ export function advance(work: Work, event: Event): Work {
     case "suggestions":
       return { ...moved, suggested: true };
     default:
-      return { ...moved, course: advanceCourse(work.course, event) };
+      return withOpened({ ...moved, course: advanceCourse(work.course, event) }, event);
   }
 }
 
@@ -219,6 +222,7 @@ const newCall: CallWork = {
   approval: null,
   question: null,
   child_id: null,
+  open: [],
 };
 
 /** What was given, as it is handed on. A call without its result, or a result without its call, says nothing. */
@@ -319,6 +323,11 @@ function withCall(work: Work, call_id: string, more: Partial<CallWork>): Work {
     ...work,
     calls: work.calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call)),
   };
+}
+
+function withOpened(work: Work, event: Event): Work {
+  const call = work.calls.find(({ call_id }) => call_id === event.scope?.tool_call_id);
+  return call === undefined ? work : withCall(work, call.call_id, { open: openAfter(call.open, event) });
 }
 
 function withAnswer(work: Work, kind: "approval" | "question", id: string, resolved: Facts): Work {

@@ -5,6 +5,7 @@ export { type JwtOptions, jwtCredentials } from "./auth/jwt.js";
 export { createKey, type KeyWish, revokeKey } from "./auth/key.js";
 export { type KeyRecord, readKeys } from "./auth/key-file.js";
 export { keyRing } from "./auth/keys.js";
+export type { AttachingDraft } from "./blobs/attached.js";
 export { type CountedBlobs, countedBlobs } from "./blobs/counted.js";
 export { type FolderOptions, folderBlobs } from "./blobs/folder.js";
 export { type Clock, systemClock } from "./clock.js";

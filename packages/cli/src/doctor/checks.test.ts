@@ -14,6 +14,7 @@ import { access, judgeKeys } from "./access.js";
 import { database, judgeDatabase } from "./database.js";
 import { type Facts, inWords } from "./finding.js";
 import { folder } from "./folder.js";
+import { hooks } from "./hooks.js";
 import { judgeNode, judgeOpenFiles, judgeSpace } from "./machine.js";
 import { mcp } from "./mcp.js";
 import { judgeServer } from "./server.js";
@@ -303,6 +304,33 @@ describe("MCP servers", () => {
         result: "doubtful",
         says: expect.stringContaining("nowhere"),
         todo: expect.stringContaining("without"),
+      },
+    ]);
+  });
+});
+
+describe("hooks", () => {
+  it("have programs that are there, or it is said what happens without them", async () => {
+    expect(await hooks(facts())).toEqual([]);
+    const hook = { point: "pre_tool_use", tools: ["*"], timeoutMs: 1000 };
+    const given = [
+      { ...hook, name: "bare", command: ["sh"], required: true },
+      { ...hook, name: "whole", command: [process.execPath], required: true },
+      { ...hook, name: "gone", command: [join(data, "no-such-program")], required: false },
+      { ...hook, name: "needed", command: ["no-such-program"], required: true },
+    ];
+    expect(await hooks(facts({ hooks: given }))).toMatchObject([
+      { result: "right" },
+      { result: "right" },
+      {
+        result: "doubtful",
+        says: expect.stringContaining("gone"),
+        todo: expect.stringContaining("go on without"),
+      },
+      {
+        result: "doubtful",
+        says: expect.stringContaining("needed"),
+        todo: expect.stringContaining("is refused"),
       },
     ]);
   });

@@ -8,6 +8,7 @@ import { access } from "./access.js";
 import { database } from "./database.js";
 import { type Check, type Facts, type Finding, why, wrong } from "./finding.js";
 import { folder } from "./folder.js";
+import { hooks } from "./hooks.js";
 import { diskSpace, nodeVersion, openFiles } from "./machine.js";
 import { mcp } from "./mcp.js";
 import { models } from "./models.js";
@@ -26,6 +27,7 @@ const checks: { readonly [about: string]: Check } = {
   tls,
   models,
   mcp,
+  hooks,
 };
 
 const marks = {

@@ -398,3 +398,36 @@ describe("what goes on", () => {
     expect(after(state("running"), state("done"))).toEqual([]);
   });
 });
+
+describe("what governed a call", () => {
+  const fact = (type: string, payload: Draft["payload"]): Draft => ({ type, payload }) as Draft;
+
+  it("is a line where somebody said no, something was out of bounds, or files have changed", () => {
+    expect(
+      plainly(
+        fact("permission.evaluated", { toolName: "shell", policy: "allowed" }),
+        fact("hook.started", { name: "check", toolName: "shell" }),
+        fact("hook.completed", { name: "check", toolName: "shell", outcome: "passed" }),
+        fact("hook.completed", {
+          name: "check",
+          toolName: "shell",
+          outcome: "refused",
+          reason: "not\ntoday",
+        }),
+        fact("hook.completed", { name: "input-check", toolName: "shell", outcome: "refused", reason: "x" }),
+        fact("hook.failed", { name: "check", toolName: "shell", reason: "timeout", message: "too slow" }),
+        fact("sandbox.violation", { toolName: "file.read", violation: "outside-workspace" }),
+        fact("artifact.changed", { path: "a\u001b[2J.md", change: "created", bytes: 1200 }),
+        fact("artifact.changed", { path: "b.md", change: "deleted" }),
+        fact("artifact.changed", { change: "more", more: 3 }),
+      ),
+    ).toEqual([
+      "⊘ the hook check refused shell: not today",
+      "! the hook check failed at shell: too slow",
+      "⊘ file.read was kept in its sandbox: outside-workspace",
+      "+ a.md (1,200 bytes)",
+      "- b.md",
+      "± and 3 more files have changed",
+    ]);
+  });
+});

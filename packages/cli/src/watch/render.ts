@@ -3,6 +3,7 @@
 
 import type { Followed } from "@runwire/client";
 import { type AnyEvent, type Event, type Facts, isFinal, isObject } from "@runwire/protocol";
+import { governanceLines } from "./governance.js";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
@@ -253,6 +254,8 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "usage":
       return { timeline: { ...timeline, usage: summed(timeline.usage, e.payload) }, lines: [] };
     default: {
+      const governed = governanceLines(label, e);
+      if (governed.length > 0) return then(timeline, governed);
       const notice = noticeIn(e);
       if (notice === undefined) return strategised(timeline, voice, e, manner);
       return then(timeline, [cutLine(label, { text: `! ${oneLine(notice)}`, style: "yellow" })]);

@@ -1,6 +1,6 @@
 // Tools as an operator gives them to the agent: which there are, how they end, and what a crash makes of them.
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -44,12 +44,26 @@ const mcp = () => ({
   gone: { url: "http://127.0.0.1:1/mcp" },
 });
 
+const gate = join(folder, "gate");
+/** Looks at `file.list`, and is done when somebody opens the gate. */
+const hooks = [
+  {
+    name: "gate",
+    point: "pre_tool_use",
+    tools: ["file.list"],
+    command: ["/bin/sh", "-c", `until [ -e ${gate} ]; do sleep 0.02; done`],
+    timeout_ms: 60_000,
+    required: true,
+  },
+];
+
 /** A server as operators start it, on a model that does as it is told. */
 function serve(): Promise<ServerProcess> {
   const variables = [
     `RUNWIRE_OPENAI_BASE_URL=${provider.url}`,
     "RUNWIRE_MODEL=local/scripted",
     `RUNWIRE_MCP=${JSON.stringify(mcp())}`,
+    `RUNWIRE_HOOKS=${JSON.stringify(hooks)}`,
     `RUNWIRE_FETCH_HOSTS=${new URL(pageUrl).host}`,
   ];
   const command = [
@@ -160,6 +174,7 @@ describe("a command", () => {
     const effects = join(folder, "effects");
     const { run_id, pid } = await begun(`echo done >> ${effects}; sleep 600`);
     await until(() => existsSync(effects), 10_000);
+    await waitFor(server.url, run_id, "process.started");
     server.kill("SIGKILL");
     await server.exited;
     server = await serve();
@@ -168,8 +183,29 @@ describe("a command", () => {
     expect(ofType(events, "tool.end")).toMatchObject([{ ok: false, error: { code: "KAI-RUN-TOOL-0001" } }]);
     expect(lastState(events)).toMatchObject({ state: "done" });
     expect(readFileSync(effects, "utf8")).toBe("done\n");
+    // Its process is told to be lost, which is all that anybody knows of it. [RW-GOVERN-4]
+    const told = events.filter(({ type }) => type.startsWith("process.") || type === "tool.end");
+    expect(told.map(({ type }) => type)).toEqual(["process.started", "process.terminated", "tool.end"]);
+    expect(told[1]).toMatchObject({ payload: { reason: "lost" }, scope: told[0]?.scope });
     // A server that is killed cannot take its commands with it.
     process.kill(-pid, "SIGKILL");
+  });
+
+  it("waits for a hook, which looks again after its server was killed [RW-GOVERN-3]", async () => {
+    const run_id = await start(server.url, calling("file.list"));
+    const [began] = await waitFor(server.url, run_id, "hook.started", 2);
+    expect(began).toMatchObject({ name: "input-check" });
+    server.kill("SIGKILL");
+    await server.exited;
+    server = await serve();
+    writeFileSync(gate, "");
+    const events = await ended(server.url, run_id);
+    const told = events.filter(({ payload }) => (payload as Facts).name === "gate");
+    expect(told.map(({ type }) => type)).toEqual(["hook.started", "hook.started", "hook.completed"]);
+    expect(new Set(told.map(({ payload }) => (payload as Facts).hook_id)).size).toBe(1);
+    expect(ofType(events, "tool.start")).toHaveLength(1);
+    expect(ofType(events, "tool.end")).toMatchObject([{ ok: true }]);
+    expect(lastState(events)).toMatchObject({ state: "done" });
   });
 
   it("ends with its server, as do MCP servers", async () => {

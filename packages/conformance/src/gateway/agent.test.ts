@@ -138,7 +138,14 @@ describe("the demo", () => {
       server.kill("SIGKILL");
       await server.exited;
       server = await startServer(serve, folder);
-      expect([kill, events, outcome(await ended(run_id))]).toEqual([kill, events, undisturbed]);
+      const log = await ended(run_id);
+      expect([kill, events, outcome(log)]).toEqual([kill, events, undisturbed]);
+      // A call that has started has all of its facts, and each once. [RW-GOVERN-1] [RW-GOVERN-3]
+      for (const { payload } of log.filter((e) => is(e, "tool.start"))) {
+        const facts = log.filter(({ scope }) => scope?.tool_call_id === (payload as Facts).call_id);
+        const types = facts.map(({ type }) => type).filter((type) => !type.startsWith("sandbox."));
+        expect(types).toEqual(["permission.evaluated", "hook.started", "hook.completed"]);
+      }
     }
   });
 });

@@ -3,13 +3,15 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Tool, type ToolContext, ToolFailure } from "../tool.js";
+import { type ProcessBegun, type ProcessEnd, type Tool, type ToolContext, ToolFailure } from "../tool.js";
 
 export interface TestContext extends ToolContext {
   /** The folder that the workspace is in: nothing of it but the workspace is a tool's business. */
   readonly outside: string;
   /** What was said so far. */
   readonly said: readonly string[];
+  /** Processes that were told of, each with its end. */
+  readonly processes: readonly (ProcessBegun & { readonly end: ProcessEnd | null })[];
   abort(): void;
   remove(): void;
 }
@@ -22,6 +24,7 @@ export function testContext(): TestContext {
   mkdirSync(workspace, { recursive: true });
   const aborting = new AbortController();
   const said: string[] = [];
+  const processes: (ProcessBegun & { end: ProcessEnd | null })[] = [];
   return {
     tenant: "default",
     run_id: "run_1",
@@ -30,7 +33,15 @@ export function testContext(): TestContext {
     workspace,
     outside,
     said,
+    processes,
     say: (text) => void said.push(text),
+    began(process) {
+      const told = { ...process, end: null as ProcessEnd | null };
+      processes.push(told);
+      return (end) => {
+        told.end = end;
+      };
+    },
     abort: () => aborting.abort(),
     remove: () => rmSync(removed, { recursive: true, force: true }),
   };

@@ -1,7 +1,7 @@
 import type { Tool } from "../tool.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
-import { type Entry, entriesOf, inFolder, namesOf, toFailure } from "./workspace.js";
+import { type Entry, entriesOf, inFolder, namesOf, toFailure, workspaceSandbox } from "./workspace.js";
 
 interface Input {
   readonly path?: string;
@@ -13,6 +13,7 @@ export const fileListTool: Tool = checkedTool<Input>({
   description:
     "List the files and folders of the workspace, or of a folder in it. Links are named, not followed.",
   effect: "read-only",
+  sandbox: workspaceSandbox("read"),
   input_schema: {
     type: "object",
     additionalProperties: false,

@@ -2,7 +2,7 @@ import type { Tool } from "../tool.js";
 import { ToolFailure } from "../tool.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
-import { inFolder, namesOf, openFile, readWhole, toFailure } from "./workspace.js";
+import { inFolder, namesOf, openFile, readWhole, toFailure, workspaceSandbox } from "./workspace.js";
 
 interface Input {
   readonly path: string;
@@ -14,6 +14,7 @@ export const fileReadTool: Tool = checkedTool<Input>({
   name: "file.read",
   description: "Read a text file of the workspace, or some lines of it. Lines count from 1.",
   effect: "read-only",
+  sandbox: workspaceSandbox("read"),
   input_schema: {
     type: "object",
     required: ["path"],

@@ -9,7 +9,16 @@ import { ToolFailure } from "../tool.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
 import { inTurn } from "./turns.js";
-import { at, entriesOf, inFolder, namesOf, openFile, readWhole, toFailure } from "./workspace.js";
+import {
+  at,
+  entriesOf,
+  inFolder,
+  namesOf,
+  openFile,
+  readWhole,
+  toFailure,
+  workspaceSandbox,
+} from "./workspace.js";
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
@@ -24,6 +33,7 @@ export const fileWriteTool: Tool = checkedTool<Input>({
   description:
     "Write a text file of the workspace, with the folders it is in. It replaces what is there, or adds to it.",
   effect: "destructive",
+  sandbox: workspaceSandbox("write"),
   input_schema: {
     type: "object",
     required: ["path", "content"],

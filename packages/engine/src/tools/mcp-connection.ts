@@ -6,7 +6,7 @@ import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotoc
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { toolLimits } from "./limits.js";
-import { systemPath } from "./shell.js";
+import { systemPath } from "./process-group.js";
 import { until } from "./until.js";
 
 export type McpServer = McpCommand | McpUrl;

@@ -50,6 +50,23 @@ const written = (name: string) =>
   expect.poll(() => existsSync(join(context.workspace, name)), { interval: 5 }).toBe(true);
 
 describe("a command", () => {
+  it.each([
+    ["exit 3", {}, { kind: "completed", exit_code: 3 }],
+    ["kill -TERM $$", {}, { kind: "terminated", signal: "SIGTERM", reason: "signal" }],
+    ["sleep 60", { timeout_s: 0.05 }, { kind: "terminated", reason: "timeout" }],
+  ])("is told of as a process, and how that ended: %s", async (command, more, end) => {
+    await outcomeOf(tool, { command, ...more }, context);
+    expect(context.processes).toMatchObject([{ command, cwd: ".", pid: expect.any(Number), end }]);
+  });
+
+  it("that has to stop is told to have been stopped", async () => {
+    const result = tool.run({ command: "touch began; sleep 60" }, context);
+    await written("began");
+    context.abort();
+    await expect(result).rejects.toThrow();
+    expect(context.processes).toMatchObject([{ end: { kind: "terminated", reason: "aborted" } }]);
+  });
+
   it("runs in the workspace, and says what it prints as it prints it", async () => {
     const result = run("pwd; echo err >&2; until [ -e go ]; do sleep 0.01; done; echo after; exit 3");
     await expect.poll(() => context.said.join(""), { interval: 5 }).toContain("err\n");

@@ -13,6 +13,7 @@ import { ToolFailure } from "../tool.js";
 import { excerptOf } from "./excerpt.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
+import { bareEnvironment, endGroup } from "./process-group.js";
 
 export interface ShellOptions {
   /** Where commands are looked for. */
@@ -26,14 +27,25 @@ interface Input {
 
 type Shell = ChildProcessByStdio<null, Readable, Readable>;
 
-export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-export function shellTool({ path = systemPath }: ShellOptions = {}): Tool {
+export function shellTool({ path }: ShellOptions = {}): Tool {
   return checkedTool<Input>({
     name: "shell",
     description:
       "Run a command with /bin/sh in the workspace. What it leaves running in the background is ended with it.",
     effect: "destructive",
+    // It begins in the workspace, and may leave it: there is no fence here but the machine's own.
+    sandbox: {
+      name: "process-group",
+      filesystem: { access: "unrestricted", cwd: "workspace" },
+      network: { access: "unrestricted" },
+      process: {
+        access: "own-group",
+        environment: ["PATH", "HOME", "LANG"],
+        stdin: "none",
+        endsWithCall: true,
+        timeoutMsMax: toolLimits.shellMsMax,
+      },
+    },
     input_schema: {
       type: "object",
       required: ["command"],
@@ -43,26 +55,35 @@ export function shellTool({ path = systemPath }: ShellOptions = {}): Tool {
         timeout_s: { type: "number", exclusiveMinimum: 0, maximum: toolLimits.shellMsMax / 1000 },
       },
     },
-    async run({ command, timeout_s = toolLimits.shellMs / 1000 }, { signal, workspace, say }) {
+    async run({ command, timeout_s = toolLimits.shellMs / 1000 }, { signal, workspace, say, began }) {
       signal.throwIfAborted();
       const shell = spawn("/bin/sh", ["-c", command], {
         cwd: workspace,
-        env: { PATH: path, HOME: workspace, LANG: "C.UTF-8" },
+        env: bareEnvironment(workspace, path),
         stdio: ["ignore", "pipe", "pipe"],
         // A session and a group of its own, named by its process id.
         detached: true,
       });
+      const tellEnd = began({ command, cwd: ".", pid: shell.pid });
       const output = collect(shell, say);
       const closed = once(shell, "close").catch(() => {});
       const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
-      await ended(shell, AbortSignal.any([signal, late]));
+      await ended(shell, AbortSignal.any([signal, late])).catch((error: unknown) => {
+        tellEnd({ kind: "failed", reason: "not-started" });
+        throw error;
+      });
       const { exitCode: exit_code } = shell;
       await endGroup(shell.pid);
       await Promise.race([closed, sleep(toolLimits.shellDrainMs, undefined, { ref: false })]);
       shell.stdout.destroy();
       shell.stderr.destroy();
-      signal.throwIfAborted();
       const timed_out = exit_code === null && late.aborted;
+      if (exit_code !== null) tellEnd({ kind: "completed", exit_code });
+      else {
+        const reason = signal.aborted ? "aborted" : timed_out ? "timeout" : "signal";
+        tellEnd({ kind: "terminated", signal: shell.signalCode, reason });
+      }
+      signal.throwIfAborted();
       return { exit_code, signal: shell.signalCode, timed_out, ...output() };
     },
   });
@@ -80,27 +101,6 @@ function ended(shell: Shell, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Asks all of the group to end, and ends what does not. */
-async function endGroup(pid: number | undefined): Promise<void> {
-  if (pid === undefined || !signalGroup(pid, "SIGTERM")) return;
-  const lastMs = performance.now() + toolLimits.shellGraceMs;
-  while (performance.now() < lastMs) {
-    await sleep(10);
-    if (!signalGroup(pid, 0)) return;
-  }
-  signalGroup(pid, "SIGKILL");
-}
-
-/** Whether there was anybody to hear it. */
-function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, signal);
-  } catch {
-    // ESRCH: the group is gone. EPERM: what is left of it is another user's, and cannot be ended from here.
-    return false;
-  }
-}
-
 /** Shows what is printed, as it comes and as far as it may be shown; gives what is kept of it. */
 function collect(
   shell: Shell,
@@ -111,7 +111,8 @@ function collect(
   const take = (text: string): void => {
     if (text === "") return;
     kept.add(text);
-    if (sayable <= 0) return;
+    // What has just filled it is followed by a note, too.
+    if (sayable < 0) return;
     const bytes = Buffer.byteLength(text);
     say(bytes <= sayable ? text : "\n[… the rest is not shown …]\n");
     sayable -= bytes;

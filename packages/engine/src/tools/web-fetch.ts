@@ -42,6 +42,20 @@ export function webFetchTool({
     name: "web.fetch",
     description: "Get a page or a file of text from the public web. HTML comes as plain text.",
     effect: "read-only",
+    sandbox: {
+      name: "public-web",
+      filesystem: { access: "none" },
+      network: {
+        access: "public",
+        schemes: ["http", "https"],
+        // How many, and not which: what is private here is nobody's business who reads along.
+        privateHostsAllowed: allowed.size,
+        redirectsMax: toolLimits.redirectsMax,
+        bytesMax: toolLimits.fetchBytesMax,
+        timeoutMs: fetchMs,
+      },
+      process: { access: "none" },
+    },
     input_schema: {
       type: "object",
       required: ["url"],
@@ -109,7 +123,7 @@ function checkedUrl(given: string, base?: URL): URL {
   if (!URL.canParse(given, base?.href)) throw new ToolFailure("invalid-input", "This is not a URL.");
   const url = new URL(given, base);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new ToolFailure("refused", "Only http and https are fetched.");
+    throw new ToolFailure("refused", "Only http and https are fetched.", { violation: "scheme" });
   }
   if (url.username !== "" || url.password !== "")
     throw new ToolFailure("refused", "The URL has a password in it.");
@@ -117,7 +131,9 @@ function checkedUrl(given: string, base?: URL): URL {
 }
 
 function notPublic(): ToolFailure {
-  return new ToolFailure("refused", "This host is not on the public internet.");
+  return new ToolFailure("refused", "This host is not on the public internet.", {
+    violation: "private-host",
+  });
 }
 
 function get(url: URL, addresses: readonly LookupAddress[], signal: AbortSignal): Promise<IncomingMessage> {

@@ -5,21 +5,31 @@
 
 import { constants, type Dirent } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, opendir } from "node:fs/promises";
-import { ToolFailure } from "../tool.js";
+import { type SandboxProfile, ToolFailure, type Violation } from "../tool.js";
 import { toolLimits } from "./limits.js";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 
+/** What the functions below keep a file tool to. */
+export function workspaceSandbox(access: "read" | "write"): SandboxProfile {
+  return {
+    name: "workspace-files",
+    filesystem: { root: "workspace", access, links: "refused", fileBytesMax: toolLimits.fileBytesMax },
+    network: { access: "none" },
+    process: { access: "none" },
+  };
+}
+
 /** The names that a path is made of. Throws for one that could mean anything outside. */
 export function namesOf(path: string): readonly string[] {
-  const refuse = (why: string): never => {
-    throw new ToolFailure("refused", `The path ${why}.`);
+  const refuse = (why: string, violation?: Violation): never => {
+    throw new ToolFailure("refused", `The path ${why}.`, violation === undefined ? {} : { violation });
   };
   if (path.length > toolLimits.pathCharsMax) refuse("is too long");
   if (path.includes("\0")) refuse("has a NUL in it");
-  if (path.startsWith("/")) refuse("is absolute; give it relative to the workspace");
+  if (path.startsWith("/")) refuse("is absolute; give it relative to the workspace", "outside-workspace");
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
-  if (names.includes("..")) refuse("has .. in it; give it relative to the workspace");
+  if (names.includes("..")) refuse("has .. in it; give it relative to the workspace", "outside-workspace");
   if (names.length > toolLimits.pathNamesMax) refuse("is too deep");
   return names;
 }
@@ -107,7 +117,8 @@ export async function* entriesOf(folder: FileHandle, depth: number, prefix = "")
 export function toFailure(error: unknown): unknown {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return error;
   const [kind, message] = failures[error.code] ?? ["failed", `The file system said ${error.code}.`];
-  return new ToolFailure(kind, message, { cause: error });
+  const violation = error.code === "ELOOP" ? { violation: "link" as const } : {};
+  return new ToolFailure(kind, message, { cause: error, ...violation });
 }
 
 const failures: { readonly [code: string]: readonly [string, string] } = {

@@ -2,11 +2,12 @@
 // can wait for a disk. So a commit that meets blobs that are not stored is taken back, they are stored, and it is
 // tried again. An append that is refused, or was stored before, thus mostly stores no blob at all.
 
-import type { Draft, Facts } from "@runwire/protocol";
+import type { Draft } from "@runwire/protocol";
 import type { Commit } from "../log/commit.js";
 import type { Store } from "../store.js";
+import { spillDraft } from "./attached.js";
 import type { CountedBlobs } from "./counted.js";
-import { type NewBlob, type Spilled, spill } from "./spill.js";
+import type { NewBlob, Spilled } from "./spill.js";
 
 export type Append = Store["append"];
 
@@ -53,7 +54,7 @@ function spillingCommit(
   onSpilled: (spilled: Spilled) => void,
 ): Commit {
   function spilledOf(draft: Draft): Spilled | undefined {
-    const spilled = known.get(draft) ?? spill(draft.type, draft.payload as Facts);
+    const spilled = known.get(draft) ?? spillDraft(draft);
     if (spilled !== undefined) known.set(draft, spilled);
     return spilled;
   }

@@ -41,10 +41,17 @@ export function derive(state: RuntimeState, e: Event, course: TaskCourse): Aroun
 }
 
 function deriveRun(state: RuntimeState, e: Event, ends: readonly Derived[]): Around {
-  const { turnIs, asked, planAsked, plan } = contextOf(state, e.child_id ?? e.run_id);
+  const { turnIs, asked, processes, planAsked, plan } = contextOf(state, e.child_id ?? e.run_id);
   if (is(e, "tool.start")) {
     const scope = { tool_call_id: e.payload.call_id };
     return after({ type: "tool.progress", scope, payload: { status: "running" } });
+  }
+  if (is(e, "tool.end")) {
+    const { call_id } = e.payload;
+    const process_id = Object.hasOwn(processes, call_id) ? processes[call_id] : undefined;
+    if (process_id === undefined) return nothing;
+    const scope = { tool_call_id: call_id, process_id };
+    return before({ type: "process.terminated", scope, payload: { signal: null, reason: "ended" } });
   }
   if (is(e, "approval.requested") && e.payload.call_id != null) {
     const { approval_id, call_id } = e.payload;
@@ -75,6 +82,10 @@ function deriveRun(state: RuntimeState, e: Event, ends: readonly Derived[]): Aro
 
 function after(...messages: readonly Derived[]): Around {
   return { before: [], after: messages };
+}
+
+function before(...messages: readonly Derived[]): Around {
+  return { before: messages, after: [] };
 }
 
 function turn(name: "started" | "completed" | "failed", payload: Facts): Derived {

@@ -1,4 +1,5 @@
 // The runtime event stream as files. `every-type.runwire.jsonl` is a log with every type of event, and
+// `governed.runwire.jsonl` one with all that governs a call, and
 // `runtime-stream.jsonl` a stream with every type of message, as others send it, the standard's own example first. The
 // other files are made from them (`vitest run -u` makes them anew).
 
@@ -12,7 +13,7 @@ import { type RuntimeMessage, runtimeTypes } from "./types.js";
 import { validateRuntime } from "./validate.js";
 
 describe("the golden runtime streams", () => {
-  it.each(["run", "every-type", "course"])(
+  it.each(["run", "every-type", "course", "governed"])(
     "say the log of their name: %s [RW-RUNTIME-1] [RW-RUNTIME-2]",
     async (name) => {
       const log = readLines(`${name}.runwire.jsonl`).map(eventIn);

@@ -20,6 +20,8 @@ export interface Row {
   readonly ids?: { readonly [member: string]: ScopeId };
   /** Members without which this row says nothing. */
   readonly needs?: readonly string[];
+  /** Ids of the event's scope without which this row says nothing. */
+  readonly scoped?: readonly ScopeId[];
   /** Members that have another name on the wire. */
   readonly names?: { readonly [member: string]: string };
   /** Members that only the wire has. */
@@ -96,6 +98,15 @@ export const rows: readonly Row[] = [
 
   { type: "reasoning.delta", as: "reasoning.delta", ids: call },
   { type: "tool.output", as: "tool.progress", ids: call, needs: ["call_id"], marks: { stream: "output" } },
+  // What a call says while a process of it runs is that process's output, of all its streams.
+  {
+    type: "text.delta",
+    as: "process.output",
+    ids: call,
+    needs: ["call_id"],
+    scoped: ["process_id"],
+    marks: { stream: "combined" },
+  },
   { type: "text.delta", as: "tool.progress", ids: call, needs: ["call_id"] },
   { type: "text.delta", as: "model.delta" },
   {

@@ -1,7 +1,7 @@
 // What an encoder remembers: where the stream stands, and per run that lives what later messages refer to. What has
 // ended is dropped, so the state stays small however long the log is.
 
-import { type Event, endsRun, flowOf, is } from "../../events.js";
+import { type Event, endsRun, type Facts, flowOf, is } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { isFinal, type RunState } from "../../state.js";
@@ -38,6 +38,8 @@ export interface RunContext {
   readonly asked: { readonly [approval_id: string]: string | null };
   /** Questions that wait. */
   readonly questions: readonly string[];
+  /** Processes that end with their call, by the call. */
+  readonly processes: { readonly [call_id: string]: string };
   readonly plan: string | null;
   /** The plan that waits for approval. */
   readonly planAsked: string | null;
@@ -65,6 +67,7 @@ const firstContext: RunContext = {
   ended: [],
   speaking: silent,
   asked: {},
+  processes: {},
   questions: [],
   plan: null,
   planAsked: null,
@@ -149,7 +152,7 @@ function changeOf(context: RunContext, e: Event): Partial<RunContext> | undefine
 }
 
 function changeOfRun(context: RunContext, e: Event): Partial<RunContext> | undefined {
-  const { calls, ended, asked, questions, plan } = context;
+  const { calls, ended, asked, questions, processes, plan } = context;
   if (is(e, "tool.call") || is(e, "tool.start")) {
     const { call_id, tool } = e.payload;
     return Object.hasOwn(calls, call_id) ? undefined : { calls: { ...calls, [call_id]: kindOf(tool) } };
@@ -157,11 +160,14 @@ function changeOfRun(context: RunContext, e: Event): Partial<RunContext> | undef
   if (is(e, "tool.end")) {
     const { call_id } = e.payload;
     const { [call_id]: _, ...others } = calls;
+    const { [call_id]: __, ...running } = processes;
     return {
       calls: others,
+      processes: running,
       ended: [...ended.filter((id) => id !== call_id), call_id].slice(-endedMax),
     };
   }
+  if (e.type.startsWith("process.")) return processChange(processes, e);
   if (is(e, "step.boundary")) return { step: e.payload.step_index + 1 };
   if (is(e, "approval.requested")) {
     const { approval_id, call_id } = e.payload;
@@ -192,6 +198,20 @@ function changeOfRun(context: RunContext, e: Event): Partial<RunContext> | undef
   if (is(e, "turn.started")) return { turnIs: "started" };
   if (is(e, "turn.completed") || is(e, "turn.failed")) return { turnIs: "ended" };
   return undefined;
+}
+
+function processChange(
+  processes: RunContext["processes"],
+  { type, payload, scope }: Event,
+): Partial<RunContext> | undefined {
+  const { tool_call_id: call_id, process_id } = scope ?? {};
+  if (call_id === undefined || process_id === undefined) return undefined;
+  if (type === "process.started" && (payload as Facts).endsWithCall === true)
+    return { processes: { ...processes, [call_id]: process_id } };
+  const isEnd = /\.(?:completed|failed|terminated)$/.test(type);
+  if (!isEnd || !Object.hasOwn(processes, call_id) || processes[call_id] !== process_id) return undefined;
+  const { [call_id]: _, ...others } = processes;
+  return { processes: others };
 }
 
 function withContext(state: RuntimeState, run_id: string, change: Partial<RunContext>): RuntimeState {

@@ -79,12 +79,13 @@ function tellPlainly(spoken: Spoken, again: boolean): Bare {
   return row === undefined ? tellFact(spoken) : tellRow(row, spoken);
 }
 
-function rowFor({ type, payload, child_id }: Spoken, again: boolean): Row | undefined {
+function rowFor({ type, payload, child_id, scope }: Spoken, again: boolean): Row | undefined {
   const fitting = (rowsOf.get(type) ?? []).filter(
-    ({ by, fixed = {}, needs = [] }) =>
+    ({ by, fixed = {}, needs = [], scoped = [] }) =>
       (by === undefined || (by === "own") === (child_id === null)) &&
       Object.entries(fixed).every(([name, value]) => memberOf(payload, name) === value) &&
-      needs.every((name) => typeof memberOf(payload, name) === "string"),
+      needs.every((name) => typeof memberOf(payload, name) === "string") &&
+      scoped.every((id) => Object.hasOwn(scope, id)),
   );
   return (again ? fitting.find((row) => row.again) : undefined) ?? fitting.find((row) => !row.again);
 }

@@ -54,12 +54,15 @@ describe("a message", () => {
 });
 
 describe("a stream", () => {
-  it.each(["run", "every-type", "course"])("that this program says is sound: %s [RW-RUNTIME-12]", (name) => {
-    const file = fileURLToPath(new URL(`../../../fixtures/${name}.runtime.jsonl`, import.meta.url));
-    const validator = validatorOf(runtime);
-    const lines = readFileSync(file, "utf8").trimEnd().split("\n");
-    expect([...lines.flatMap(validator.check), ...validator.end()]).toEqual([]);
-  });
+  it.each(["run", "every-type", "course", "governed"])(
+    "that this program says is sound: %s [RW-RUNTIME-12]",
+    (name) => {
+      const file = fileURLToPath(new URL(`../../../fixtures/${name}.runtime.jsonl`, import.meta.url));
+      const validator = validatorOf(runtime);
+      const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+      expect([...lines.flatMap(validator.check), ...validator.end()]).toEqual([]);
+    },
+  );
 
   it("is told what its messages do together [RW-RUNTIME-12]", () => {
     const validator = runtimeValidator();

@@ -1,0 +1,54 @@
+// One run of a tool: what it says goes into the log as it comes, and what it comes to is handed back.
+
+import type { Facts } from "@runwire/protocol";
+import { clarify, clarifyTool } from "./asks.js";
+import { limits } from "./limits.js";
+import type { Loop } from "./loop.js";
+import { violationIn } from "./sandbox.js";
+import { spawnTool, waitForChild } from "./spawn.js";
+import { spoken } from "./spoken.js";
+import type { Telling } from "./telling.js";
+import { type Tool, ToolFailure } from "./tool.js";
+import { soonAfter } from "./tools/until.js";
+import type { CallWork } from "./work.js";
+
+/** The members of its `tool.end`. */
+export async function runTool(
+  loop: Loop,
+  tool: Tool,
+  call: CallWork,
+  signal: AbortSignal,
+  told: Telling,
+): Promise<Facts> {
+  const { call_id, input } = call;
+  const { tenant, run_id } = loop.run;
+  const { say, began, over } = spoken(loop.log, call_id, signal, () => loop.host.clock.monotonic());
+  const { workspace } = loop;
+  try {
+    const output =
+      tool.name === spawnTool.name
+        ? await waitForChild(loop, call, signal)
+        : tool.name === clarifyTool.name
+          ? await clarify(loop, call, signal)
+          : await soonAfter(
+              signal,
+              limits.toolGraceMs,
+              tool.run(input, { tenant, run_id, call_id, signal, workspace, say, began }),
+            );
+    told.add(...(await over()));
+    return { ok: true, output };
+  } catch (error) {
+    // Where it could not be written, its end cannot be either.
+    told.add(...(await over().catch(() => [])), ...violationIn(call_id, tool, error));
+    return failureOf(error);
+  }
+}
+
+export function failureOf(error: unknown): Facts {
+  const kind = error instanceof ToolFailure ? error.kind : "failed";
+  return failed(kind, error instanceof Error ? error.message : String(error));
+}
+
+export function failed(kind: string, message: string): Facts {
+  return { ok: false, error: { code: "KAI-RUN-TOOL-0002", kind, message } };
+}
