@@ -28,7 +28,7 @@ import {
   type Range,
   type Weights,
 } from "./range.js";
-import type { Report } from "./report.js";
+import { type Report, stackOf } from "./report.js";
 import type { RunKey } from "./store.js";
 import type { Wire } from "./wire.js";
 
@@ -74,6 +74,8 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   // The first event may be several messages, of which some have been heard.
   let heard = typeof wire.dialect.cursor === "object" ? number : 0;
   let loading = false;
+  /** What was read for this reader alone, until it is sent. */
+  let arrived: Range | undefined;
   let closed = false;
   let dropped = 0;
   let sent = 0;
@@ -89,13 +91,24 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   // The log may move before `follow` has answered; the first pump comes after it.
   let log: Followed | undefined;
 
+  /** A dialect that cannot say an event breaks its own reader, and nobody else's. */
   function pump(): void {
+    try {
+      sendAll();
+    } catch (error) {
+      report("error", "bug", { code: "KAI-SERVER-BUG-0001", ...facts, cursor, stack: stackOf(error) });
+      close("broken");
+    }
+  }
+
+  function sendAll(): void {
     while (log !== undefined && !closed && !loading && !sink.full) {
       if (options.until !== undefined && cursor >= options.until) {
         close("finished");
         return;
       }
-      const next = log.next(cursor);
+      const next = arrived ?? log.next(cursor);
+      arrived = undefined;
       if (next === undefined) {
         passed = log.weights;
         return;
@@ -115,7 +128,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
     // Erased under the reader.
     if (range === undefined) close("leaving");
     else {
-      deliver(range);
+      arrived = range;
       pump();
     }
   }
