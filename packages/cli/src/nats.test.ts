@@ -370,10 +370,10 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const large = heard.filter(({ headers: given }) => given?.has("Runwire-Left-Out"));
     expect(large.map((msg) => msg.data.length)).toEqual([0, 0]);
     const ask = (body: Facts) => own.request(`runwire.ask.default.${run_id}.runtime`, JSON.stringify(body));
-    expect((await ask({ after: 0 })).json<Facts>()).toMatchObject({ next: 3 });
-    expect((await ask({ after: 3 })).json<Facts>()).toMatchObject({
+    expect((await ask({ after: 0 })).json<Facts>()).toMatchObject({ next: 4 });
+    expect((await ask({ after: 4 })).json<Facts>()).toMatchObject({
       error: { code: "KAI-REQUEST-SIZE-0001" },
-      next: 4,
+      next: 5,
     });
     expect(await left(bridge)).toMatch(/more than this NATS takes/);
     await own.close();

@@ -66,7 +66,7 @@ describe("a reader in the server's own process", () => {
   it("begins with a snapshot, and is told of a gap and of a cursor that is none [RW-EMBED-1] [RW-RUNTIME-8]", async () => {
     const types = async (options: object): Promise<readonly unknown[]> =>
       (await whole(gateway.follow({ run, ...options }))).map(({ data }) => JSON.parse(data).type);
-    expect(await types({ snapshot: true })).toEqual(["snapshot.updated", "run.status"]);
+    expect(await types({ snapshot: true })).toEqual(["snapshot.updated", "item.completed", "run.status"]);
     expect((await types({ snapshot: true, after: 3 })).slice(0, 2)).toEqual([
       "snapshot.updated",
       "snapshot.repaired",

@@ -24,8 +24,8 @@ const sqliteIoErr = 10;
 
 export function writerThread(path: string, durability: Durability): Writer {
   const workerData = { path, durability };
-  // How the program itself was given, `node --input-type=module < program`, is not for a thread that is a file.
-  const execArgv = process.execArgv.filter((flag) => !flag.startsWith("--input-type"));
+  // How the program itself was started is not for them: a thread refuses some flags, and `--input-type` breaks it.
+  const execArgv: string[] = [];
   const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData, execArgv });
   const checkpoints = new Worker(new URL("./checkpoint-thread.js", import.meta.url), {
     workerData,
