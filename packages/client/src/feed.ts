@@ -3,11 +3,9 @@
 
 import { isObject, type Message, RunwireError } from "@runwire/protocol";
 import type { RunRecord } from "./answers.js";
-import { systemClock } from "./clock.js";
-import type { FollowOptions } from "./follow.js";
 import { type Endpoint, queryOf } from "./http.js";
 import { limits } from "./limits.js";
-import { type Reader, reconnecting } from "./reconnect.js";
+import { type Reader, type ReconnectOptions, reconnecting } from "./reconnect.js";
 import { readSse } from "./sources/sse.js";
 
 export type RunChange =
@@ -20,14 +18,13 @@ export type RunChange =
     }
   | { readonly kind: "change"; readonly pos: number; readonly run_id: string; readonly type: string };
 
-export interface FollowRunsOptions extends Endpoint, Omit<FollowOptions, "after" | "repair" | "clock"> {
+export interface FollowRunsOptions extends Endpoint, Omit<ReconnectOptions, "clock"> {
   /** The `pos` of the last change that was had. */
   readonly after?: number;
 }
 
 /** It has no end: it throws a RunwireError that no retry mends, or the signal's reason. */
 export function followRuns(options: FollowRunsOptions): AsyncGenerator<readonly RunChange[], void> {
-  const { signal, clock = systemClock } = options;
   let { after } = options;
   const reader: Reader<RunChange> = {
     at: () => new Map(),
@@ -43,13 +40,7 @@ export function followRuns(options: FollowRunsOptions): AsyncGenerator<readonly 
     open: (_at: unknown, aborted: AbortSignal) =>
       readSse(options, `/v1/agent/runs/stream${queryOf({ after })}`, aborted),
   };
-  return reconnecting(source, reader, {
-    signal,
-    clock,
-    random: options.random ?? Math.random,
-    attemptsMax: options.attemptsMax ?? Number.POSITIVE_INFINITY,
-    onStatus: options.onStatus ?? (() => {}),
-  });
+  return reconnecting(source, reader, options);
 }
 
 function changeOf({ data }: Message): RunChange {

@@ -2,23 +2,15 @@
 //
 //   for await (const item of follow(sseSource({ base, run_id }))) …
 
-import { type Clock, systemClock } from "./clock.js";
 import { type Followed, reader } from "./reader.js";
-import { reconnecting, type Status } from "./reconnect.js";
+import { type ReconnectOptions, reconnecting } from "./reconnect.js";
 import type { Cursors, Source } from "./sources/source.js";
 
-export interface FollowOptions {
+export interface FollowOptions extends ReconnectOptions {
   /** Begin after this number of the source's dialect; per run where the source has several. */
   readonly after?: number | Cursors;
   /** Fetch what a stream left out from the stored events (the default), or only report the gap. */
   readonly repair?: boolean;
-  readonly signal?: AbortSignal;
-  /** Connections in a row that may bring nothing. Without it a run is followed through any outage. */
-  readonly attemptsMax?: number;
-  readonly onStatus?: (status: Status) => void;
-  readonly clock?: Clock;
-  /** Numbers in [0, 1) that spread the waits. */
-  readonly random?: () => number;
 }
 
 /**
@@ -37,13 +29,8 @@ export function followInBatches(
   source: Source,
   options: FollowOptions,
 ): AsyncGenerator<readonly Followed[], void> {
-  return reconnecting(source, reader(source, cursorsOf(source, options.after), options.repair ?? true), {
-    signal: options.signal,
-    clock: options.clock ?? systemClock,
-    random: options.random ?? Math.random,
-    attemptsMax: options.attemptsMax ?? Number.POSITIVE_INFINITY,
-    onStatus: options.onStatus ?? (() => {}),
-  });
+  const repairs = options.repair ?? true;
+  return reconnecting(source, reader(source, cursorsOf(source, options.after), repairs), options);
 }
 
 function cursorsOf(source: Source, after: FollowOptions["after"] = 0): Cursors {

@@ -4,16 +4,14 @@
 //   for await (const messages of followMessages({ base, run_id, dialect: "runtime" })) …
 
 import type { Message } from "@runwire/protocol";
-import { systemClock } from "./clock.js";
-import type { FollowOptions } from "./follow.js";
 import { type Endpoint, queryOf, runPath } from "./http.js";
 import { limits } from "./limits.js";
-import { type Reader, reconnecting } from "./reconnect.js";
+import { type Reader, type ReconnectOptions, reconnecting } from "./reconnect.js";
 import { errorIn } from "./refusal.js";
 import type { Ending } from "./sources/source.js";
 import { readSse } from "./sources/sse.js";
 
-export interface FollowMessagesOptions extends Endpoint, Omit<FollowOptions, "after" | "repair" | "clock"> {
+export interface FollowMessagesOptions extends Endpoint, Omit<ReconnectOptions, "clock"> {
   readonly run_id: string;
   /** `runtime` unless told otherwise. */
   readonly dialect?: string;
@@ -29,7 +27,7 @@ export interface FollowMessagesOptions extends Endpoint, Omit<FollowOptions, "af
  * retry mends, or the signal's reason.
  */
 export function followMessages(options: FollowMessagesOptions): AsyncGenerator<readonly Message[], void> {
-  const { run_id, dialect = "runtime", detail, signal, clock = systemClock } = options;
+  const { run_id, dialect = "runtime", detail } = options;
   let after = options.after;
   // Until it has come: a connection that broke before has given nothing.
   let snapshot = options.snapshot === true ? 1 : undefined;
@@ -54,13 +52,7 @@ export function followMessages(options: FollowMessagesOptions): AsyncGenerator<r
       return readSse(options, runPath(run_id, `/stream${query}`), aborted);
     },
   };
-  return reconnecting(source, reader, {
-    signal,
-    clock,
-    random: options.random ?? Math.random,
-    attemptsMax: options.attemptsMax ?? Number.POSITIVE_INFINITY,
-    onStatus: options.onStatus ?? (() => {}),
-  });
+  return reconnecting(source, reader, options);
 }
 
 /** The credential has ended: whether the next connection has a better one is its to find out. */

@@ -8,7 +8,7 @@
 import type { Close, Message } from "@runwire/protocol";
 import { linkedAbort } from "./abort.js";
 import { backoff } from "./backoff.js";
-import { type Clock, wait } from "./clock.js";
+import { type Clock, systemClock, wait } from "./clock.js";
 import type { Cursors, Ending, Source } from "./sources/source.js";
 
 /** What makes sense of the messages. It lives across connections and holds the cursors. */
@@ -38,34 +38,40 @@ export type Status =
       readonly cause?: unknown;
     };
 
-export interface Reconnecting {
-  readonly signal: AbortSignal | undefined;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Connections in a row that may bring nothing before the loop throws why. */
-  readonly attemptsMax: number;
-  readonly onStatus: (status: Status) => void;
+export interface ReconnectOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Connections in a row that may bring nothing before it throws why. Without it any outage is waited out. */
+  readonly attemptsMax?: number;
+  readonly onStatus?: (status: Status) => void;
+  readonly clock?: Clock;
+  /** Numbers in [0, 1) that spread the waits. */
+  readonly random?: () => number;
 }
 
 /** Returns when all is read. Throws what no retry can mend, and the signal's reason when it aborts. */
 export async function* reconnecting<Item>(
   source: Connectable,
   reader: Reader<Item>,
-  options: Reconnecting,
+  options: ReconnectOptions,
 ): AsyncGenerator<readonly Item[], void> {
-  const { signal, clock, onStatus } = options;
-  const pause = backoff(options.random);
+  const {
+    signal,
+    clock = systemClock,
+    onStatus = () => {},
+    attemptsMax = Number.POSITIVE_INFINITY,
+  } = options;
+  const pause = backoff(options.random ?? Math.random);
   for (;;) {
     signal?.throwIfAborted();
     onStatus({ state: "connecting", attempts: pause.attempts });
-    const { progressed, ending } = yield* watchProgress(connect(source, reader, options));
+    const { progressed, ending } = yield* watchProgress(connect(source, reader, signal, clock, onStatus));
     const { close, retryMs = 0, cause } = ending;
     if (close === "finished") return;
     signal?.throwIfAborted();
     if (progressed) pause.reset();
     // A server that leaves is not waited for, unless all it ever does is leave.
     const delayMs = Math.max(retryMs, close === "leaving" && progressed ? 0 : pause.nextMs());
-    if (pause.attempts >= options.attemptsMax) throw cause ?? new Error(`gave up: ${close} without a reason`);
+    if (pause.attempts >= attemptsMax) throw cause ?? new Error(`gave up: ${close} without a reason`);
     onStatus({ state: "waiting", attempts: pause.attempts, delayMs, close, cause });
     await wait(clock, delayMs, signal);
   }
@@ -93,7 +99,9 @@ async function* watchProgress<Item>(
 async function* connect<Item>(
   source: Connectable,
   reader: Reader<Item>,
-  { signal, clock, onStatus }: Reconnecting,
+  signal: AbortSignal | undefined,
+  clock: Clock,
+  onStatus: (status: Status) => void,
 ): AsyncGenerator<readonly Item[], Ending> {
   const connection = linkedAbort(signal);
   const batches = source.open(reader.at(), connection.signal);
