@@ -1,44 +1,16 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Gateway, gateway } from "@runwire/client";
 import { dialects, type Event, runwire as log, loom } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { pipe, type Running, runwire, start } from "./testing/command.js";
 import { sampleLines, sampleRun } from "./testing/sample.js";
+import { served } from "./testing/served.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-ingest-"));
+const server = served("ingest");
+const { folder } = server;
 const spoken = [...dialects.values()];
 
-let served: Running;
-let url: string;
-let api: Gateway;
-
-async function serve(...flags: readonly string[]): Promise<string> {
-  served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
-  const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
-  return at;
-}
-
-async function serveAgain(): Promise<void> {
-  served.kill("SIGKILL");
-  await served.exited;
-  await serve("--port", new URL(url).port);
-}
-
-beforeAll(async () => {
-  url = await serve();
-  api = gateway({ base: url });
-});
-
-afterAll(async () => {
-  served.kill("SIGTERM");
-  await served.exited;
-  rmSync(folder, { recursive: true });
-});
-
-const here = (): NodeJS.ProcessEnv => ({ RUNWIRE_URL: url });
-const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, here());
+const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, server.env);
 const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 const chunk = (content: string): string =>
   `${JSON.stringify({ type: "message_chunk", content, id: "think" })}\n`;
@@ -46,7 +18,7 @@ const ask = (call_id: string): string =>
   `${JSON.stringify({ type: "tool_approval", call_id, name: "shell", arguments: { line: "ls" } })}\n`;
 
 function ingest(...args: readonly string[]): Running {
-  return start(["ingest", "--dialect", "loom", ...args], here());
+  return start(["ingest", "--dialect", "loom", ...args], server.env);
 }
 
 /** A run that is being written: its id once it is there. */
@@ -61,7 +33,7 @@ async function ingesting(
 
 /** The run's events once one of them is what is waited for. */
 async function seen(run_id: string, is: (e: Event) => boolean): Promise<readonly Event[]> {
-  const tail = start(["tail", run_id, "--json", "--full"], here());
+  const tail = start(["tail", run_id, "--json", "--full"], server.env);
   try {
     for (;;) {
       await tail.until(/\n/);
@@ -85,26 +57,26 @@ const saying =
 describe("runwire ingest", () => {
   it.each(spoken)("stores a run of $name, which is then read as any other", async (dialect) => {
     const args = ["ingest", "--dialect", dialect.name, "--json", "--session", "sess_1"];
-    const { code, out, err } = await pipe(text(sampleLines(dialect)), args, here());
+    const { code, out, err } = await pipe(text(sampleLines(dialect)), args, server.env);
     const { run_id } = JSON.parse(out) as { run_id: string };
     expect({ code, err }).toEqual({
       code: 0,
       err: `${run_id} is running; watch it: runwire tail ${run_id}\n${run_id} is done\n`,
     });
-    expect(await api.getRun(run_id)).toMatchObject({ state: "done", session_id: "sess_1" });
-    const { transcript } = await api.snapshot(run_id);
+    expect(await server.api.getRun(run_id)).toMatchObject({ state: "done", session_id: "sess_1" });
+    const { transcript } = await server.api.snapshot(run_id);
     expect(transcript.tools.call_1).toMatchObject({ tool: "shell", status: "ok" });
   });
 
   it("creates it with what Loom says it was asked, by whom and where", async () => {
     const begun = `${JSON.stringify({ session_id: "sess-7", event_id: 1, type: "run_start", message: "Tidy up", agent: "react" })}\n`;
     const { run, run_id } = await ingesting(begun);
-    expect(await api.getRun(run_id)).toMatchObject({
+    expect(await server.api.getRun(run_id)).toMatchObject({
       agent: "react",
       session_id: "sess-7",
       state: "running",
     });
-    const { events } = await api.events(run_id);
+    const { events } = await server.api.events(run_id);
     expect(events[1]).toMatchObject({
       type: "turn.submitted",
       payload: { messages: [{ content: "Tidy up" }] },
@@ -127,7 +99,7 @@ describe("runwire ingest", () => {
       "stdin:3: KAI-STREAM-PROTO-0001: malformed event: tool_start: `name` must be a string\n",
     );
     expect(err).toContain("stdin: 4 lines, 2 bad\n");
-    expect(await api.getRun(run_id)).toMatchObject({
+    expect(await server.api.getRun(run_id)).toMatchObject({
       state: "error",
       reason: "the input ended before the run did",
     });
@@ -138,13 +110,13 @@ describe("runwire ingest", () => {
       ...[chunk("cut off"), '{"type":"run_start"}\n', chunk("one"), '{"reply":"one"}\n'],
       ...[chunk("two"), '{"reply":"","stop_reason":"cancelled"}\n'],
     ];
-    const { code, out } = await pipe(lines.join(""), ["ingest", "--dialect", "loom", "--json"], here());
+    const { code, out } = await pipe(lines.join(""), ["ingest", "--dialect", "loom", "--json"], server.env);
     expect(code).toBe(2);
     const ids = out
       .trim()
       .split("\n")
       .map((line) => (JSON.parse(line) as { run_id: string }).run_id);
-    const records = await Promise.all(ids.map((run_id) => api.getRun(run_id)));
+    const records = await Promise.all(ids.map((run_id) => server.api.getRun(run_id)));
     expect(records.map(({ state, reason }) => [state, reason])).toEqual([
       ["error", "the input went on with another run"],
       ["done", null],
@@ -159,7 +131,7 @@ describe("runwire ingest", () => {
       code: 2,
       err: expect.stringContaining(`${run_id} is aborted\n`),
     });
-    expect((await api.getRun(run_id)).reason).toBe("enough");
+    expect((await server.api.getRun(run_id)).reason).toBe("enough");
   });
 
   it("reads no further while the run is paused, and goes on when it is redirected", async () => {
@@ -183,7 +155,7 @@ describe("runwire ingest", () => {
   it("survives the server's end and start, and stores each line once", async () => {
     const { run, run_id } = await ingesting(chunk("0"));
     await seen(run_id, saying("0"));
-    await serveAgain();
+    await server.again();
     for (let i = 1; i < 50; i++) run.type(chunk(String(i)));
     await seen(run_id, saying("49"));
     run.type('{"reply":"done"}\n');
@@ -199,7 +171,7 @@ describe("runwire ingest", () => {
     const own = '{"type":"tool_approval_response","call_id":"call-1","approved":true}\n';
     run.type(`${ask("call-1")}${own}${ask("call-2")}`);
     const waiting = async (): Promise<string> => {
-      const { items } = await api.inbox();
+      const { items } = await server.api.inbox();
       return items.find(({ request_id }) => request_id === "call-2")?.run_id ?? waiting();
     };
     const run_id = await waiting();
@@ -225,11 +197,11 @@ describe("runwire ingest", () => {
   });
 
   it("goes into the run that was made for it", async () => {
-    const { run_id } = await api.createRun({ prompt: "x", producer: "external" });
+    const { run_id } = await server.api.createRun({ prompt: "x", producer: "external" });
     const args = ["ingest", "--dialect", "runwire", "--run", run_id];
-    expect((await pipe(text(sampleLines(log)), args, here())).code).toBe(0);
-    expect((await api.getRun(run_id)).state).toBe("done");
-    expect(await pipe(text(sampleLines(log)), args, here())).toMatchObject({
+    expect((await pipe(text(sampleLines(log)), args, server.env)).code).toBe(0);
+    expect((await server.api.getRun(run_id)).state).toBe("done");
+    expect(await pipe(text(sampleLines(log)), args, server.env)).toMatchObject({
       code: 1,
       err: expect.stringContaining("KAI-RUN-ENDED-0001"),
     });
@@ -241,7 +213,7 @@ describe("runwire ingest", () => {
     [["--answers", "--json"], "choose one"],
     [["--agent", "a b"], "--agent"],
   ])("says in one line what is wrong with %j", async (args, named) => {
-    const { code, out, err } = await pipe(chunk("x"), ["ingest", "--dialect", "loom", ...args], here());
+    const { code, out, err } = await pipe(chunk("x"), ["ingest", "--dialect", "loom", ...args], server.env);
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err.trim().split("\n")).toHaveLength(1);
     expect(err).toContain(named);
@@ -252,12 +224,16 @@ describe("a run of any dialect", () => {
   let run_id: string;
 
   beforeAll(async () => {
-    const { out } = await pipe(text(sampleLines(loom)), ["ingest", "--dialect", "loom", "--json"], here());
+    const { out } = await pipe(
+      text(sampleLines(loom)),
+      ["ingest", "--dialect", "loom", "--json"],
+      server.env,
+    );
     run_id = (JSON.parse(out) as { run_id: string }).run_id;
   });
 
   it.each(spoken)("is tailed, recorded and replayed in $name as the server says it", async ({ name }) => {
-    const replay = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${name}`);
+    const replay = await fetch(`${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${name}`);
     const said = await replay.text();
     expect(await command("tail", run_id, "--json", "--dialect", name)).toMatchObject({ code: 0, out: said });
     const path = join(folder, `recorded.${name}`);
@@ -279,13 +255,15 @@ describe("runwire record", () => {
   it("follows a run to its end across a restart of the server, and does not write over a file", async () => {
     const { run, run_id } = await ingesting(chunk("first"));
     const path = join(folder, "live.jsonl");
-    const record = start(["record", run_id, "-o", path, "--full"], here());
+    const record = start(["record", run_id, "-o", path, "--full"], server.env);
     await expect.poll(() => existsSync(path) && readFileSync(path, "utf8")).toContain("first");
-    await serveAgain();
+    await server.again();
     run.type(`${chunk("second")}{"reply":"done"}\n`);
     run.close();
     expect((await record.exited).code).toBe(0);
-    const replay = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runwire&detail=full`);
+    const replay = await fetch(
+      `${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runwire&detail=full`,
+    );
     expect(readFileSync(path, "utf8")).toBe(await replay.text());
     expect(await command("record", run_id, "-o", path)).toMatchObject({
       code: 1,
@@ -301,7 +279,7 @@ describe("runwire record", () => {
       ["SIGKILL", null],
     ] as const) {
       const path = join(folder, signal);
-      const record = start(["record", run_id, "-o", path], here());
+      const record = start(["record", run_id, "-o", path], server.env);
       await expect.poll(() => existsSync(path) && readFileSync(path, "utf8")).toContain("first");
       record.kill(signal);
       expect((await record.exited).code).toBe(code);
@@ -315,6 +293,10 @@ describe("runwire record", () => {
 });
 
 it("a run keeps nothing of the name that the wire had for it", async () => {
-  const { out } = await pipe(text(sampleLines(log)), ["ingest", "--dialect", "runwire", "--json"], here());
+  const { out } = await pipe(
+    text(sampleLines(log)),
+    ["ingest", "--dialect", "runwire", "--json"],
+    server.env,
+  );
   expect(out).not.toContain(sampleRun);
 });

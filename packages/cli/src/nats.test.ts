@@ -1,12 +1,10 @@
 // Runs on NATS subjects, with a real nats-server: whole and in order, whatever is killed meanwhile.
 
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { type Gateway, gateway } from "@runwire/client";
 import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,11 +12,9 @@ import { runIn, tokenOf } from "./nats/subjects.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
 import { hasNats, type NatsServer, natsServer, tellIfMissing } from "./testing/nats-server.js";
+import { served } from "./testing/served.js";
 
 tellIfMissing();
-const folder = mkdtempSync(join(tmpdir(), "runwire-nats-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
 const text = (words: string): Draft => ({ type: "text.delta", payload: { text: words } });
 const step = (step_index: number): Draft =>
   ({ type: "step.boundary", payload: { step_index, step_kind: "tool-roundtrip" } }) as Draft;
@@ -44,22 +40,13 @@ describe("a subject", () => {
 });
 
 describe.skipIf(!hasNats)("runwire nats", () => {
-  let served: Running;
-  let url: string;
-  let api: Gateway;
+  const server = served("nats");
+  const { folder } = server;
   let nats: NatsServer;
   let nc: NatsConnection;
   let jsm: JetStreamManager;
 
-  async function serve(...flags: readonly string[]): Promise<string> {
-    served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
-    const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
-    return at;
-  }
-
   beforeAll(async () => {
-    url = await serve();
-    api = gateway({ base: url });
     nats = await natsServer(join(folder, "nats"), "-js");
     nc = await connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
     jsm = await jetstreamManager(nc);
@@ -68,12 +55,10 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   afterAll(async () => {
     await nc?.close();
     await nats?.kill();
-    served?.kill("SIGTERM");
-    await served?.exited;
   });
 
   async function bridged(...flags: readonly string[]): Promise<Running> {
-    const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url });
+    const bridge = start(["nats", "--nats", nats.url, ...flags], server.env);
     await bridge.until(/publishing runs/);
     return bridge;
   }
@@ -86,12 +71,12 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   }
 
   async function created(): Promise<string> {
-    return (await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 })).run_id;
+    return (await server.api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 })).run_id;
   }
 
   /** As a reader of HTTP has it. */
   async function stored(run_id: string, dialect = "runtime"): Promise<readonly string[]> {
-    const answer = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${dialect}`);
+    const answer = await fetch(`${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${dialect}`);
     return (await answer.text()).split("\n").slice(0, -1);
   }
 
@@ -130,15 +115,15 @@ describe.skipIf(!hasNats)("runwire nats", () => {
 
   it("publishes every message of every run on its subject, in order and under an id of its own [RW-NATS-1] [RW-NATS-2]", async () => {
     const before = await created();
-    await api.append(before, [text("from before")]);
+    await server.api.append(before, [text("from before")]);
     const bridge = await bridged("--stream", "WHOLE");
     const heard: Msg[] = [];
     const sub = nc.subscribe("runwire.events.default.*.runtime", {
       callback: (_, msg) => void heard.push(msg),
     });
     const run_id = await created();
-    await api.append(run_id, [text("Hello."), step(0), done]);
-    await api.append(before, [done]);
+    await server.api.append(run_id, [text("Hello."), step(0), done]);
+    await server.api.append(before, [done]);
     for (const id of [run_id, before]) {
       const { said, held } = await keptWhole("WHOLE", id);
       expect(held.map(({ data }) => data)).toEqual(said);
@@ -162,7 +147,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const long = await created();
     let count = 0;
     const write = async (events: number): Promise<void> => {
-      for (let i = 0; i < events; i++) await api.append(long, [text(`${count} `), step(count++)]);
+      for (let i = 0; i < events; i++) await server.api.append(long, [text(`${count} `), step(count++)]);
     };
     const ended: string[] = [];
     for (const victim of ["bridge", "nats", "server", "bridge"] as const) {
@@ -172,7 +157,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
         await left(bridge, "SIGKILL");
         // A whole life without a bridge.
         const short = await created();
-        await api.append(short, [text("short"), done]);
+        await server.api.append(short, [text("short"), done]);
         ended.push(short);
         await writing;
         bridge = await bridged(...flags);
@@ -181,13 +166,11 @@ describe.skipIf(!hasNats)("runwire nats", () => {
         await writing;
         await nats.start();
       } else {
-        served.kill("SIGKILL");
-        await served.exited;
-        await serve("--port", new URL(url).port);
+        await server.again();
       }
     }
     await write(2);
-    await api.append(long, [done]);
+    await server.api.append(long, [done]);
     for (const run_id of [long, ...ended]) {
       const { said, held } = await keptWhole("KILLS", run_id, "kills", "runtime-jsonrpc");
       expect(held.map(({ data }) => data)).toEqual(said);
@@ -196,7 +179,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     // What was published is known at the next start, and is not published again.
     const again = await bridged(...flags);
     const next = await created();
-    await api.append(next, [done]);
+    await server.api.append(next, [done]);
     await keptWhole("KILLS", next, "kills", "runtime-jsonrpc");
     const { said, held } = await keptWhole("KILLS", long, "kills", "runtime-jsonrpc");
     expect(held).toHaveLength(said.length);
@@ -213,14 +196,14 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const last = () => jsm.streams.getMessage("TWICE", { last_by_subj: subject });
     await expect.poll(last).not.toBeNull();
     both[0]?.kill("SIGSTOP");
-    for (let i = 0; i < 20; i++) await api.append(run_id, [text(`${i} `), step(i)]);
+    for (let i = 0; i < 20; i++) await server.api.append(run_id, [text(`${i} `), step(i)]);
     const { length } = await stored(run_id);
     await expect.poll(async () => (await last())?.header.get("Runwire-Sequence")).toBe(String(length));
     await expect
       .poll(async () => Date.now() - Date.parse((await last())?.timestamp ?? ""))
       .toBeGreaterThan(windowMs * 3);
     both[0]?.kill("SIGCONT");
-    await api.append(run_id, [text("awake"), step(20), done]);
+    await server.api.append(run_id, [text("awake"), step(20), done]);
     const { said, held } = await keptWhole("TWICE", run_id, "twice");
     await Promise.all(both.map((bridge) => left(bridge)));
     expect(held.map(({ data }) => data)).toEqual(said);
@@ -230,7 +213,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   it("lets a plain subscriber make up for what it missed, by number and by snapshot [RW-NATS-3] [RW-RUNTIME-8]", async () => {
     const bridge = await bridged("--prefix", "plain");
     const run_id = await created();
-    await api.append(run_id, [text("missed "), step(0), step(1)]);
+    await server.api.append(run_id, [text("missed "), step(0), step(1)]);
     await expect.poll(async () => (await stored(run_id)).length).toBeGreaterThan(5);
     const ask = async (body: Facts | ""): Promise<Facts & { messages: Facts[]; next: number | null }> =>
       (
@@ -265,7 +248,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
       "snapshot.updated",
       "snapshot.repaired",
     ]);
-    await api.append(run_id, [text("heard"), done]);
+    await server.api.append(run_id, [text("heard"), done]);
     await over;
     const said = (await stored(run_id)).map((data) => JSON.parse(data) as Facts);
     const whole = new Map([...pages, ...live].map((message) => [message.sequence, message]));
@@ -299,14 +282,14 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const flags = ["--prefix", "core", "--dialect", "koder"];
     const first = await bridged(...flags);
     const run_id = await created();
-    await api.append(run_id, [text("one "), step(0)]);
+    await server.api.append(run_id, [text("one "), step(0)]);
     const of = (id: string) => heard.filter(({ id: own }) => own.includes(id));
     await expect.poll(() => of(run_id).length).toBe(3);
     await left(first, "SIGKILL");
-    await api.append(run_id, [step(1)]);
+    await server.api.append(run_id, [step(1)]);
     const second = await bridged(...flags);
     await nats.kill();
-    await api.append(run_id, [text("two"), done]);
+    await server.api.append(run_id, [text("two"), done]);
     await nats.start();
     const said = await stored(run_id, "koder");
     await expect.poll(() => of(run_id).at(-1)?.data).toBe(said.at(-1));
@@ -340,8 +323,8 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     // Without asking for an answer, in their order.
     for (let i = 0; i < 10; i++) nc.publish(`in.in.default.${run_id}`, JSON.stringify(step(i)));
     nc.publish(`in.in.default.${run_id}`, JSON.stringify(done));
-    await expect.poll(async () => (await api.getRun(run_id)).state).toBe("done");
-    const { transcript } = await api.snapshot(run_id);
+    await expect.poll(async () => (await server.api.getRun(run_id)).state).toBe("done");
+    const { transcript } = await server.api.snapshot(run_id);
     expect(transcript.steps).toHaveLength(10);
     nc.publish(`in.in.default.${run_id}`, JSON.stringify(done));
     await nc.flush();
@@ -360,10 +343,10 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const heard: Msg[] = [];
     own.subscribe("runwire.events.>", { callback: (_, msg) => void heard.push(msg) });
     await own.flush();
-    const bridge = start(["nats", "--nats", small.url], { RUNWIRE_URL: url });
+    const bridge = start(["nats", "--nats", small.url], server.env);
     await bridge.until(/not kept by JetStream/);
     const run_id = await created();
-    await api.append(run_id, [text("x".repeat(40_000)), done]);
+    await server.api.append(run_id, [text("x".repeat(40_000)), done]);
     await expect
       .poll(() => heard.filter(({ subject }) => subject.includes(run_id)).length)
       .toBe((await stored(run_id)).length);
@@ -383,7 +366,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   it("waits for a NATS and for a server that are away, and says so; what is no NATS is said too [RW-NATS-5]", async () => {
     const late = await natsServer(join(folder, "late"));
     await late.kill();
-    const early = start(["nats", "--nats", late.url], { RUNWIRE_URL: url });
+    const early = start(["nats", "--nats", late.url], server.env);
     await expect
       .poll(() => early.err)
       .toMatch(/cannot be reached \(connection refused\); trying again in 0\.25 s/);
@@ -395,10 +378,10 @@ describe.skipIf(!hasNats)("runwire nats", () => {
       .poll(() => none.err)
       .toMatch(/the server at http:\/\/127\.0\.0\.1:9 is away \[KAI-STREAM-CONN-0003\]/);
     await left(none);
-    const wrong = start(["nats", "--nats", url.replace("http", "nats"), "--url", url]);
+    const wrong = start(["nats", "--nats", server.url.replace("http", "nats"), "--url", server.url]);
     await expect.poll(() => wrong.err).toMatch(/cannot be reached \(it does not speak NATS, or too slowly\)/);
     await left(wrong);
-    const streamless = start(["nats", "--nats", late.url, "--stream", "RUNS", "--url", url]);
+    const streamless = start(["nats", "--nats", late.url, "--stream", "RUNS", "--url", server.url]);
     expect(await streamless.exited).toMatchObject({
       code: 1,
       err: expect.stringContaining("has no JetStream"),
@@ -408,7 +391,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
 
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {
     await jsm.streams.add({ name: "GREEDY", subjects: ["greedy.>"] });
-    const { code, err } = await start(["nats", "--nats", nats.url, "--prefix", "greedy", "--url", url])
+    const { code, err } = await start(["nats", "--nats", nats.url, "--prefix", "greedy", "--url", server.url])
       .exited;
     expect({ code, err }).toEqual({
       code: 1,
@@ -425,7 +408,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const safe = await natsServer(join(folder, "safe"), ...flags);
     const at = `tls://localhost:${new URL(safe.url.replace(/^\w+:/, "http:")).port}`;
     const attempt = (address: string, ...more: readonly string[]): Running =>
-      start(["nats", "--nats", address, ...more], { RUNWIRE_URL: url });
+      start(["nats", "--nats", address, ...more], server.env);
     const wrong = await attempt(at.replace("tls://", "tls://me:wr0ng@"), "--ca", cert).exited;
     expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("refuses these credentials") });
     expect(wrong.err).not.toContain("wr0ng");

@@ -2,42 +2,20 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type Gateway, gateway } from "@runwire/client";
+import type { Gateway } from "@runwire/client";
 import { type Facts, runtimeJsonRpc, validateRuntime } from "@runwire/protocol";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { rpcSession } from "./rpc/session.js";
 import { pipe, type Running, start } from "./testing/command.js";
+import { served } from "./testing/served.js";
 import { numberedLines } from "./wires/numbered-lines.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-rpc-"));
+const server = served("rpc");
 const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
-let served: Running;
-let url: string;
-let api: Gateway;
 
-async function serve(...flags: readonly string[]): Promise<string> {
-  served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
-  const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
-  return at;
-}
-
-beforeAll(async () => {
-  url = await serve();
-  api = gateway({ base: url });
-});
-
-afterAll(async () => {
-  served.kill("SIGTERM");
-  await served.exited;
-  rmSync(folder, { recursive: true });
-});
-
-const here = (): NodeJS.ProcessEnv => ({ RUNWIRE_URL: url });
 const ask = (id: unknown, method: string, params?: Facts): Facts => ({
   jsonrpc: "2.0",
   ...(id === undefined ? {} : { id }),
@@ -61,7 +39,7 @@ interface Talk {
 }
 
 function talk(...flags: readonly string[]): Talk {
-  const process = start(["rpc", ...flags], here());
+  const process = start(["rpc", ...flags], server.env);
   return {
     process,
     get said() {
@@ -89,8 +67,8 @@ const events = (said: readonly Facts[]): readonly Facts[] => said.filter(({ meth
 const paramsOf = (said: readonly Facts[]): readonly Facts[] => said.map(({ params }) => params as Facts);
 
 async function recorded(...drafts: readonly Facts[]): Promise<string> {
-  const { run_id } = await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
-  await api.append(run_id, drafts as unknown as Parameters<Gateway["append"]>[1]);
+  const { run_id } = await server.api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+  await server.api.append(run_id, drafts as unknown as Parameters<Gateway["append"]>[1]);
   return run_id;
 }
 
@@ -121,7 +99,7 @@ describe("runwire rpc", () => {
       ask(14, "runs.subscribe", { run_id: "run_1", detail: "most" }),
       `${JSON.stringify(ask(15, "ping")).slice(0, -1)}   }\r`,
     );
-    const { code, out, err } = await pipe(input, ["rpc"], here());
+    const { code, out, err } = await pipe(input, ["rpc"], server.env);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const wrong = (id: unknown, number: number, data?: Facts): Facts => ({
       jsonrpc: "2.0",
@@ -157,7 +135,7 @@ describe("runwire rpc", () => {
     );
     const saidTo = async (pieces: readonly Uint8Array[]): Promise<string> => {
       let out = "";
-      const session = rpcSession({ base: url }, async (said) => {
+      const session = rpcSession({ base: server.url }, async (said) => {
         out += said;
       });
       const given = (async function* () {
@@ -189,7 +167,7 @@ describe("runwire rpc", () => {
     const { code, out } = await pipe(
       lines(...cuts.map((after) => ask(after, "runs.subscribe", { run_id, after }))),
       ["rpc", "--wait"],
-      here(),
+      server.env,
     );
     expect(code).toBe(0);
     const heard = linesOf(out);
@@ -212,7 +190,7 @@ describe("runwire rpc", () => {
     const { out } = await pipe(
       lines(...asked.map((params, id) => ask(id, "runs.subscribe", { run_id, ...params }))),
       ["rpc", "--wait"],
-      here(),
+      server.env,
     );
     const said = linesOf(out);
     const first = (id: number): readonly unknown[] => {
@@ -231,16 +209,16 @@ describe("runwire rpc", () => {
     const first = talk();
     first.ask(ask(1, "runs.subscribe", { run_id }));
     const begun = events(await first.until(({ params }) => (params as Facts)?.type === "model.delta"));
-    served.kill("SIGKILL");
-    await served.exited;
-    await serve("--port", new URL(url).port);
-    await api.append(run_id, [{ type: "step.boundary", payload: { step_index: 0, step_kind: "done" } }]);
+    await server.again();
+    await server.api.append(run_id, [
+      { type: "step.boundary", payload: { step_index: 0, step_kind: "done" } },
+    ]);
     const isStep = ({ params }: Facts): boolean => (params as Facts)?.type === "x.runwire.step.boundary";
     const heard = events(await first.until(isStep));
     expect(heard.slice(0, begun.length)).toEqual(begun);
     first.process.kill("SIGKILL");
     await first.process.exited;
-    await api.append(run_id, [{ type: "text.delta", payload: { text: "two" } }, done] as never);
+    await server.api.append(run_id, [{ type: "text.delta", payload: { text: "two" } }, done] as never);
     const { sequence: after } = paramsOf(heard.slice(-1))[0] as Facts;
     const again = talk();
     again.ask(ask("again", "runs.subscribe", { run_id, after }));
@@ -267,10 +245,10 @@ describe("runwire rpc", () => {
     const of = (id: number): unknown => resultOf(session.said, id).subscription;
     session.ask(ask("quiet", "runs.unsubscribe", { subscription: of(3) }));
     await session.until(answerTo("quiet"));
-    await api.append(silenced as string, [done] as never);
-    await api.append(ending as string, [done] as never);
+    await server.api.append(silenced as string, [done] as never);
+    await server.api.append(ending as string, [done] as never);
     await session.until(isClosed);
-    await api.eraseRun(erased as string);
+    await server.api.eraseRun(erased as string);
     await session.until(({ method, subscription }) => method === "closed" && subscription === of(1));
     session.process.close();
     const { code, out, err } = await session.process.exited;
@@ -291,7 +269,7 @@ describe("runwire rpc", () => {
     const { out: gone } = await pipe(
       lines(ask(1, "runs.subscribe", { run_id: erased })),
       ["rpc", "--wait"],
-      here(),
+      server.env,
     );
     expect(linesOf(gone)[0]).toMatchObject({ error: { data: { code: "KAI-STREAM-CONN-0002" } } });
   });
@@ -302,7 +280,7 @@ describe("runwire rpc", () => {
     let out = "";
     const session = rpcSession(
       {
-        base: url,
+        base: server.url,
         fetch: async (at, options) =>
           String(at).includes("/stream") ? Response.json(gone, { status: 410 }) : fetch(at, options),
       },
@@ -362,7 +340,7 @@ describe("runwire rpc", () => {
       { type: "approval.requested", payload: { approval_id: "appr_2" }, child_id },
     );
     const planned = (
-      await api.createRun({
+      await server.api.createRun({
         prompt: "go",
         producer: "external",
         planning_gate: "required",
@@ -370,7 +348,7 @@ describe("runwire rpc", () => {
       })
     ).run_id;
     const plan = { id: "plan_1", steps: [{ id: "s1", title: "Dig" }] };
-    await api.append(planned, [{ type: "plan.proposal", payload: { plan } }] as never);
+    await server.api.append(planned, [{ type: "plan.proposal", payload: { plan } }] as never);
     const answers = [
       ask(1, "actions.respond", { run_id, action_id: "appr_1", decision: "once" }),
       ask(2, "actions.respond", { run_id, action_id: "clar_1", answer: "this" }),
@@ -379,7 +357,7 @@ describe("runwire rpc", () => {
       ask(5, "actions.respond", { run_id, action_id: "appr_9", decision: "once" }),
       ask(6, "actions.respond", { run_id, action_id: "appr_1" }),
     ];
-    const { out } = await pipe(lines(...answers), ["rpc"], here());
+    const { out } = await pipe(lines(...answers), ["rpc"], server.env);
     const said = linesOf(out);
     expect(said.map(({ error }) => (error as Facts)?.code)).toEqual([
       undefined,
@@ -389,18 +367,18 @@ describe("runwire rpc", () => {
       -32000,
       -32602,
     ]);
-    const { transcript } = await api.snapshot(run_id);
+    const { transcript } = await server.api.snapshot(run_id);
     expect(transcript.approvals.appr_1?.answer).toMatchObject({ decision: "once" });
     expect(transcript.clarifications.clar_1?.answer).toMatchObject({ answer: "this" });
     expect(transcript.children[child_id]?.transcript.approvals.appr_2?.answer).toMatchObject({
       decision: "deny",
     });
-    expect((await api.getRun(planned)).state).toBe("running");
+    expect((await server.api.getRun(planned)).state).toBe("running");
   });
 
   it("ends without a word when nobody reads it any more [RW-RPC-2]", async () => {
     const run_id = await recorded(text("a"));
-    const child = spawn(process.execPath, [bin, "rpc", "--url", url]);
+    const child = spawn(process.execPath, [bin, "rpc", "--url", server.url]);
     child.stdin.on("error", () => {});
     let err = "";
     child.stderr.on("data", (said) => {
@@ -410,7 +388,7 @@ describe("runwire rpc", () => {
     await once(child.stdout, "data");
     child.stdout.destroy();
     const exited = once(child, "exit");
-    await api.append(run_id, [done] as never);
+    await server.api.append(run_id, [done] as never);
     child.stdin.write(lines(ask(2, "ping")));
     expect(await exited).toEqual([0, null]);
     expect(err).toBe("");
@@ -456,7 +434,7 @@ describe("runwire rpc", () => {
 
   /** The stream as a reader of HTTP has it, in JSON-RPC. */
   async function stored(run_id: string): Promise<readonly Facts[]> {
-    const answer = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runtime-jsonrpc`);
+    const answer = await fetch(`${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runtime-jsonrpc`);
     return linesOf(await answer.text());
   }
 });

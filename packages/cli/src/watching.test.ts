@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Gateway, gateway } from "@runwire/client";
 import type { Draft } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Running, runwire, start, startOnTerminal } from "./testing/command.js";
+import { served } from "./testing/served.js";
 
 const question = "compare three charting libraries";
-const folder = mkdtempSync(join(tmpdir(), "runwire-watch-"));
+const server = served("watching");
+const { folder } = server;
 const asked: Draft = {
   type: "approval.requested",
   payload: { approval_id: "appr_1", tool: "shell", input: "ls" },
@@ -17,37 +16,15 @@ const ended = (state: "done" | "error"): Draft => ({
   payload: { state, reason: null },
 });
 
-let served: Running;
-let url: string;
-let api: Gateway;
-
-async function serve(...flags: readonly string[]): Promise<string> {
-  served = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
-  const [, at = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
-  return at;
-}
-
 /** A run that the test itself writes. */
 async function external(...drafts: readonly Draft[]): Promise<string> {
-  const { run_id } = await api.createRun({ prompt: "x", producer: "external", lease_ms: 600_000 });
-  if (drafts.length > 0) await api.append(run_id, drafts);
+  const { run_id } = await server.api.createRun({ prompt: "x", producer: "external", lease_ms: 600_000 });
+  if (drafts.length > 0) await server.api.append(run_id, drafts);
   return run_id;
 }
 
-beforeAll(async () => {
-  url = await serve();
-  api = gateway({ base: url });
-});
-
-afterAll(async () => {
-  served.kill("SIGTERM");
-  await served.exited;
-  rmSync(folder, { recursive: true });
-});
-
-const here = (): NodeJS.ProcessEnv => ({ RUNWIRE_URL: url });
-const watching = (...args: readonly string[]): Running => start(args, here());
-const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, here());
+const watching = (...args: readonly string[]): Running => start(args, server.env);
+const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, server.env);
 
 /** What happened, whoever was faster: without times and ids, and thoughts that a crash may have begun anew. */
 function storyOf(out: string): readonly string[] {
@@ -82,9 +59,7 @@ describe("runwire run", () => {
     const undisturbed = await command("run", question);
     const run = watching("run", question);
     await run.until(/· demo\.search/);
-    served.kill("SIGKILL");
-    await served.exited;
-    await serve("--port", new URL(url).port);
+    await server.again();
     const { code, out, err } = await run.exited;
     expect(code).toBe(0);
     expect(err).toMatch(/^runwire: the connection to .* was lost; trying again\nrunwire: connected again\n$/);
@@ -112,14 +87,14 @@ describe("runwire run", () => {
 
   it("is left by Ctrl-C, which ends the watching and not the run", async () => {
     const run_id = await external();
-    const tail = watching("tail", run_id, "--url", url);
+    const tail = watching("tail", run_id, "--url", server.url);
     await tail.until(/● running/);
     tail.kill("SIGINT");
     const { code, err } = await tail.exited;
     expect(code).toBe(130);
     expect(err).toContain("the run goes on");
-    expect(err).toContain(`runwire abort ${run_id} --url ${url}`);
-    expect((await api.getRun(run_id)).state).toBe("running");
+    expect(err).toContain(`runwire abort ${run_id} --url ${server.url}`);
+    expect((await server.api.getRun(run_id)).state).toBe("running");
   });
 });
 
@@ -151,7 +126,7 @@ describe("runwire tail", () => {
     for (const detail of [[], ["--full"]]) {
       const { code, out } = await command("tail", run_id, "--json", "--dialect", dialect, ...detail);
       const query = `dialect=${dialect}${detail.length > 0 ? "&detail=full" : ""}`;
-      const replay = await fetch(`${url}/v1/agent/runs/${run_id}/replay.jsonl?${query}`);
+      const replay = await fetch(`${server.url}/v1/agent/runs/${run_id}/replay.jsonl?${query}`);
       expect({ code, out }).toEqual({ code: 0, out: await replay.text() });
     }
   });
@@ -175,7 +150,11 @@ describe("runwire tail", () => {
 
 describe("from another terminal", () => {
   it("runs are listed, by state and session", async () => {
-    const { run_id, session_id } = await api.createRun({ prompt: "x", producer: "external", agent: "mine" });
+    const { run_id, session_id } = await server.api.createRun({
+      prompt: "x",
+      producer: "external",
+      agent: "mine",
+    });
     const { out } = await command("runs", "--session", session_id, "--state", "running");
     expect(out).toMatch(new RegExp(`^ID\tSTATE\tAGE\tTITLE\tAGENT\n${run_id}\trunning\t\\d+s\tx\tmine\n$`));
     const json = await command("runs", "--session", session_id, "--json");
@@ -192,7 +171,7 @@ describe("from another terminal", () => {
     expect((await command("resume", run_id)).out).toBe(`${run_id} is running\n`);
     expect((await command("steer", run_id, "be brief")).out).toBe(`${run_id} is running\n`);
     expect((await command("redirect", run_id, "stop")).out).toBe(`${run_id} is redirecting\n`);
-    const { events } = await api.events(run_id);
+    const { events } = await server.api.events(run_id);
     expect(events.map(({ payload }) => payload)).toContainEqual(
       expect.objectContaining({ text: "be brief" }),
     );
@@ -203,8 +182,8 @@ describe("from another terminal", () => {
 
   it("a tool call is approved, of a child too, with other input or a reason", async () => {
     const run_id = await external(asked);
-    const child = await api.spawnChild(run_id, { prompt: "help" });
-    await api.append(child.run_id, [
+    const child = await server.api.spawnChild(run_id, { prompt: "help" });
+    await server.api.append(child.run_id, [
       { ...asked, payload: { ...asked.payload, approval_id: "appr_2" } } as Draft,
     ]);
     const many = await command("approve", run_id);
@@ -216,7 +195,7 @@ describe("from another terminal", () => {
     expect(first.out).toBe("shell /: allowed (once)\n");
     const second = await command("approve", run_id, "--decision", "deny", "--reason", "no");
     expect(second.out).toBe("shell ls: denied\n");
-    const { transcript } = await api.snapshot(run_id);
+    const { transcript } = await server.api.snapshot(run_id);
     expect(transcript.approvals.appr_1?.answer).toMatchObject({ decision: "deny", reason: "no" });
     const answer = transcript.children[child.run_id]?.transcript.approvals.appr_2?.answer;
     expect(answer).toMatchObject({ decision: "once", input: { path: "/" } });
@@ -253,7 +232,11 @@ describe("from another terminal", () => {
   });
 
   it("a fork says that its plan waits, or what the server says", async () => {
-    const { run_id } = await api.createRun({ prompt: "x", producer: "external", planning_gate: "required" });
+    const { run_id } = await server.api.createRun({
+      prompt: "x",
+      producer: "external",
+      planning_gate: "required",
+    });
     const { out } = await command("fork", run_id);
     expect(out).toMatch(/^(run_\w+) is planning .*; its plan waits for approval: runwire approve \1\n$/);
     expect(JSON.parse((await command("fork", run_id, "--json")).out)).toMatchObject({ state: "planning" });
@@ -281,7 +264,7 @@ describe("from another terminal", () => {
       payload: { clarify_id: "clar_1", question: "Which?" },
     });
     expect((await command("answer", run_id, "clar_1", "both")).out).toBe("clar_1 is answered\n");
-    expect((await api.snapshot(run_id)).transcript.clarifications.clar_1?.answer).toMatchObject({
+    expect((await server.api.snapshot(run_id)).transcript.clarifications.clar_1?.answer).toMatchObject({
       answer: "both",
     });
   });
@@ -309,38 +292,38 @@ describe("runwire evidence and review", () => {
 describe("on a terminal", () => {
   it("requests are answered at the prompt, and what was typed for one is not taken for another", async () => {
     const run_id = await external();
-    const tail = startOnTerminal(["tail", run_id], here());
+    const tail = startOnTerminal(["tail", run_id], server.env);
     const choices = ["small", "any"];
     const which = (clarify_id: string): Draft => ({
       type: "clarify.requested",
       payload: { clarify_id, question: "Size?", choices },
     });
-    await api.append(run_id, [which("clar_1")]);
+    await server.api.append(run_id, [which("clar_1")]);
     await tail.until(/1–2, or your own words ›/);
     tail.type("dd");
     await tail.until(/› \S*dd/);
-    await api.answerClarification(run_id, "clar_1", "small");
+    await server.api.answerClarification(run_id, "clar_1", "small");
     await tail.until(/✓ answered: small/);
-    await api.append(run_id, [asked]);
+    await server.api.append(run_id, [asked]);
     await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
     tail.type("s");
     await tail.until(/✓ allowed for the session/);
-    await api.append(run_id, [which("clar_2")]);
+    await server.api.append(run_id, [which("clar_2")]);
     await tail.until(/1–2, or your own words ›/);
     tail.type("12\u007f\u007f2\r");
     await tail.until(/✓ answered: any/);
-    await api.append(run_id, [ended("done")]);
+    await server.api.append(run_id, [ended("done")]);
     const { code, out } = await tail.exited;
     expect(code).toBe(0);
     expect(out).toContain("\u001b[32m✓ done\u001b[0m");
-    expect((await api.snapshot(run_id)).transcript).toMatchObject({
+    expect((await server.api.snapshot(run_id)).transcript).toMatchObject({
       approvals: { appr_1: { answer: { decision: "session" } } },
       clarifications: { clar_2: { answer: { answer: "any" } } },
     });
   });
 
   it("a plan is approved with a key, and Ctrl-C leaves the run to itself", async () => {
-    const run = startOnTerminal(["run", question, "--plan", "required"], here());
+    const run = startOnTerminal(["run", question, "--plan", "required"], server.env);
     const [, run_id = ""] = await run.until(/(run_\w{26})/);
     await run.until(/\(y\)es \(n\)o/);
     run.type("y");
@@ -362,7 +345,7 @@ describe("on a terminal", () => {
       { type: "text.delta", payload: { text: "Hi \u001b[31mred" } },
       ended("done"),
     );
-    const { code, out } = await startOnTerminal(["tail", run_id], { ...here(), ...env }).exited;
+    const { code, out } = await startOnTerminal(["tail", run_id], { ...server.env, ...env }).exited;
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining("Hi red") });
     expect(out).not.toContain(unwanted);
   });
