@@ -11,5 +11,6 @@ export { spawnTool } from "./spawn.js";
 export * from "./tool.js";
 export { type BuiltInOptions, builtInTools } from "./tools/built-in.js";
 export { type CheckedTool, checkedTool } from "./tools/input.js";
-export { type McpServer, type McpTools, mcpTools } from "./tools/mcp.js";
+export type { McpServer } from "./tools/mcp.js";
+export { openMcp } from "./tools/source.js";
 export { type Toolbox, type ToolboxOptions, toolbox } from "./tools/toolbox.js";

@@ -7,8 +7,8 @@ export const mcp: Check = ({ settings }) => Promise.all(settings.mcp.map(look));
 
 async function look(server: McpServer): Promise<Finding> {
   try {
-    const { mcpTools } = await import("@runwire/engine");
-    const { tools, close } = await mcpTools([server]);
+    const { openMcp } = await import("@runwire/engine");
+    const { tools, close } = await openMcp(server);
     await close();
     return right("mcp", `${server.name} gives ${tools.length === 1 ? "one tool" : `${tools.length} tools`}`);
   } catch (error) {

@@ -21,7 +21,10 @@ export type ProviderOptions = NonNullable<LanguageModelV3CallOptions["providerOp
 export interface AiModelOptions {
   /** As `anthropic/…` says it. */
   readonly provider: string;
-  readonly languageModel: LanguageModelV3;
+  /** As the provider calls it. */
+  readonly model: string;
+  /** Asked for at the first answer: the SDK of a provider is loaded where it is used. */
+  readonly open: () => Promise<LanguageModelV3>;
   readonly takesPrefill: boolean;
   /** Keys, which no message may show. */
   readonly secrets?: readonly string[];
@@ -33,12 +36,17 @@ export interface AiModelOptions {
 }
 
 export function aiModel(options: AiModelOptions): Model {
-  const { provider, languageModel, takesPrefill, clock = systemClock } = options;
+  const { provider, model: name, takesPrefill, clock = systemClock } = options;
+  let opening: Promise<LanguageModelV3> | undefined;
+  const opened = (): Promise<LanguageModelV3> => {
+    opening ??= options.open();
+    return opening;
+  };
   return {
-    name: languageModel.modelId,
+    name,
     provider,
     takesPrefill,
-    stream: (request, signal) => answer(options, clock, request, signal),
+    stream: (request, signal) => answer({ ...options, open: opened }, clock, request, signal),
   };
 }
 
@@ -49,7 +57,8 @@ async function* answer(
   signal: AbortSignal,
 ): AsyncGenerator<ModelPart, void, undefined> {
   signal.throwIfAborted();
-  const { provider, languageModel, takesPrefill, secrets = [], keyName } = options;
+  const { provider, open, takesPrefill, secrets = [], keyName } = options;
+  const languageModel = await open();
   const providerOptions = options.providerOptions?.(request);
   const prompt = promptFor(request, takesPrefill);
   const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");

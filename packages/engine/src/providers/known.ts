@@ -1,8 +1,5 @@
 // The providers that are known by name, each opened with a key and nothing from the process's environment.
 
-import { createAnthropic } from "@ai-sdk/anthropic";
-import { createOpenAI } from "@ai-sdk/openai";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { type Model, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
 import { type AiModelOptions, aiModel, type ProviderOptions } from "./ai-sdk.js";
 
@@ -19,7 +16,11 @@ export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model
   return aiModel({
     ...rest,
     provider: "anthropic",
-    languageModel: createAnthropic({ apiKey: key, baseURL: baseUrl }).languageModel(model),
+    model,
+    async open() {
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
+      return createAnthropic({ apiKey: key, baseURL: baseUrl }).languageModel(model);
+    },
     takesPrefill,
     secrets: [key],
     providerOptions: thinking,
@@ -59,12 +60,15 @@ function never(): undefined {
 }
 
 export function openaiModel({ model, key, baseUrl, ...rest }: Opening): Model {
-  const languageModel = createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model);
   const opened = (reasoning: { readonly reasoningSummary?: "auto" }): Model =>
     aiModel({
       ...rest,
       provider: "openai",
-      languageModel,
+      model,
+      async open() {
+        const { createOpenAI } = await import("@ai-sdk/openai");
+        return createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model);
+      },
       takesPrefill: false,
       secrets: [key],
       providerOptions: ({ aside }) => ({
@@ -98,16 +102,20 @@ function summarising(model: Model, plain: Model): Model {
 
 /** Whatever speaks chat completions: a server on this machine, or somebody's gateway. */
 export function localModel({ model, key, baseUrl, ...rest }: Opening): Model {
-  const provider = createOpenAICompatible({
-    name: "local",
-    baseURL: baseUrl,
-    includeUsage: true,
-    ...(key === "" ? {} : { apiKey: key }),
-  });
   return aiModel({
     ...rest,
     provider: "local",
-    languageModel: provider.languageModel(model),
+    model,
+    async open() {
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+      const provider = createOpenAICompatible({
+        name: "local",
+        baseURL: baseUrl,
+        includeUsage: true,
+        ...(key === "" ? {} : { apiKey: key }),
+      });
+      return provider.languageModel(model);
+    },
     takesPrefill: false,
     secrets: [key],
   });

@@ -2,7 +2,7 @@
 // in words that the model can mend it by. Only schemas that we wrote come here: one from elsewhere would be compiled to
 // code, and its patterns would run in this process.
 
-import { Ajv, type ErrorObject } from "ajv";
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { type Tool, type ToolContext, ToolFailure } from "../tool.js";
 import { toolLimits } from "./limits.js";
 
@@ -10,7 +10,7 @@ export interface CheckedTool<Input> extends Omit<Tool, "run"> {
   run(input: Input, context: ToolContext): Promise<unknown>;
 }
 
-/** The tool, with its schema compiled once, and run only with what fits it. */
+/** The tool, run only with what fits it. */
 export function checkedTool<Input>(tool: CheckedTool<Input>): Tool {
   const check = inputCheck<Input>(tool.input_schema);
   return {
@@ -22,8 +22,11 @@ export function checkedTool<Input>(tool: CheckedTool<Input>): Tool {
 
 /** Gives the input back as what the schema says it is, or throws a ToolFailure `invalid-input`. */
 export function inputCheck<Input>(schema: Tool["input_schema"]): (input: unknown) => Input {
-  const fits = new Ajv({ allErrors: true, strict: true }).compile<Input>(schema);
+  let compiled: ValidateFunction<Input> | undefined;
   return (input) => {
+    // When it is first needed: compiling all tools' would take a good part of a server's start.
+    compiled ??= new Ajv({ allErrors: true, strict: true }).compile<Input>(schema);
+    const fits = compiled;
     if (fits(input)) return input;
     throw new ToolFailure("invalid-input", faultsIn(fits.errors ?? []));
   };

@@ -4,7 +4,7 @@
 import type { AgentHost } from "@runwire/server";
 import type { Tool } from "../tool.js";
 import { toolLimits } from "./limits.js";
-import { type McpServer, type McpTools, mcpTools } from "./mcp.js";
+import type { McpServer, McpTools } from "./mcp.js";
 
 export interface ToolSource {
   /** What the names of its tools begin with, up to the dot. */
@@ -28,7 +28,7 @@ export function mcpSource(
     async tools() {
       if (opening === undefined || monotonic() >= againMs) {
         againMs = Number.POSITIVE_INFINITY;
-        opening = mcpTools([server]);
+        opening = openMcp(server);
         opening.catch((error: unknown) => {
           againMs = monotonic() + toolLimits.mcpRetryMs;
           if (!isClosed) failed(server.name, error);
@@ -44,6 +44,12 @@ export function mcpSource(
       await opened?.close();
     },
   };
+}
+
+/** Most servers have none of them: what speaks to one is loaded for the first. */
+export async function openMcp(server: McpServer): Promise<McpTools> {
+  const { mcpTools } = await import("./mcp.js");
+  return mcpTools([server]);
 }
 
 /** All that can be had, and the names of the sources that cannot. */
