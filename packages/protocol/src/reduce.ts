@@ -10,32 +10,36 @@ import {
   type TextDelta,
   type ToolError,
 } from "./events.js";
-import { doing, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
+import { doing, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
 import { emptyTranscript, type ToolCall, type Transcript } from "./transcript.js";
 
 export function reduce(t: Transcript, e: Event): Transcript {
   // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
-  return is(e, "child.spawn") ? fold(spawned(t, e.payload.child_id, e.child_id ?? t.run_id), e) : fold(t, e);
+  const next = is(e, "child.spawn")
+    ? fold(spawned(t, e.payload.child_id, e.child_id ?? t.run_id), e)
+    : fold(t, e);
+  const tasks = flowOf(e.type) === "control" ? tasksAfter(next, e) : next.tasks;
+  return tasks === next.tasks ? next : { ...next, tasks };
+}
+
+function tasksAfter(t: Transcript, e: Event): Tasks {
+  const told = tasksEnded(tasksTold(t.tasks, e), e);
+  if (Object.keys(told).length === 0) return told;
+  const run = e.child_id === null ? t : t.children[e.child_id]?.transcript;
+  if (run === undefined) return told;
+  const pending = (requests: Transcript["approvals"] | Transcript["clarifications"]): number =>
+    Object.values(requests).filter(({ status }) => status === "pending").length;
+  const now = doing(run.state, pending(run.approvals), pending(run.clarifications));
+  return tasksDoing(told, e.child_id ?? e.run_id, now);
 }
 
 function fold(t: Transcript, e: Event): Transcript {
   const { pos, seq } = e;
-  if (e.child_id === null) return { ...withTasks(own(t, e), e), pos, seq };
+  if (e.child_id === null) return { ...own(t, e), pos, seq };
   const known = Object.hasOwn(t.children, e.child_id) ? t.children[e.child_id] : undefined;
   const child = known ?? { parent_id: t.run_id, transcript: emptyTranscript(e.child_id) };
-  const transcript = { ...withTasks(own(child.transcript, e), e), pos, seq };
+  const transcript = { ...own(child.transcript, e), pos, seq };
   return { ...t, pos, seq, children: { ...t.children, [e.child_id]: { ...child, transcript } } };
-}
-
-/** What an event of the transcript's run says of its tasks, and does to them. */
-function withTasks(t: Transcript, e: Event): Transcript {
-  if (flowOf(e.type) !== "control") return t;
-  const told = tasksEnded(tasksTold(t.tasks, e), e);
-  if (Object.keys(told).length === 0) return t;
-  const pending = (requests: Transcript["approvals"] | Transcript["clarifications"]): number =>
-    Object.values(requests).filter(({ status }) => status === "pending").length;
-  const now = doing(t.state, pending(t.approvals), pending(t.clarifications));
-  return { ...t, tasks: tasksDoing(told, t.run_id, now) };
 }
 
 /** An event that the transcript's run itself produced. */

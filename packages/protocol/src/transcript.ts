@@ -27,7 +27,7 @@ export interface Transcript {
   readonly clarifications: { readonly [clarify_id: string]: Request<Payloads["clarify.requested"]> };
   /** Descendants by run id, each folded from its own events. */
   readonly children: { readonly [child_id: string]: Child };
-  /** What this run has told of tasks. */
+  /** Tasks of this run and of those below it. */
   readonly tasks: Tasks;
   readonly steers: readonly Steer[];
   readonly usage: Usage;

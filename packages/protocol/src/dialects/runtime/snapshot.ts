@@ -5,7 +5,7 @@ import type { Message, Opening } from "../../dialect.js";
 import type { Facts } from "../../events.js";
 import { isObject } from "../../parse.js";
 import type { RunState } from "../../state.js";
-import type { Attempt, Task } from "../../tasks.js";
+import type { Task } from "../../tasks.js";
 import type { Part, Transcript } from "../../transcript.js";
 import { envelope } from "./encode.js";
 import { statusWords } from "./rows.js";
@@ -45,7 +45,7 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
     sessionId,
     streamId: t.run_id,
     lastSequence: state.last,
-    tasks: tasksOf(runs).map(taskOf),
+    tasks: Object.values(t.tasks).map(taskOf),
     threads: [
       {
         threadId: state.thread ?? sessionId,
@@ -67,19 +67,6 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
       },
     ],
   };
-}
-
-/** A run below may be another attempt at a task that a run above has told of. */
-function tasksOf(runs: readonly Transcript[]): readonly Task[] {
-  const tasks = new Map<string, Task>();
-  for (const task of runs.flatMap((run) => Object.values(run.tasks))) {
-    const known = tasks.get(task.task_id);
-    const isKnown = ({ attempt_id }: Attempt): boolean =>
-      known?.attempts.some((attempt) => attempt.attempt_id === attempt_id) ?? false;
-    const attempts = [...(known?.attempts ?? []), ...task.attempts.filter((attempt) => !isKnown(attempt))];
-    tasks.set(task.task_id, { ...(known ?? task), attempts });
-  }
-  return [...tasks.values()];
 }
 
 function taskOf(task: Task): Facts {
