@@ -63,14 +63,17 @@ describe("a transcript", () => {
           const alone = timedDrafts
             .filter((draft) => draft.child_id === payload.child_id)
             .map(({ child_id: _child, ...draft }): Draft => draft);
-          const expected = { ...fold(payload.child_id, alone), children: {} };
+          // Tasks belong to the tree, and are kept at its root: one run may go on with what another has begun.
+          const expected = { ...fold(payload.child_id, alone), children: {}, tasks: {} };
           expect(meaning(child?.transcript)).toEqual(meaning(expected));
         }
         const own = fold(
           run_id,
           timedDrafts.filter((draft) => draft.child_id === undefined),
         );
-        expect(meaning({ ...t, children: {} })).toEqual(meaning({ ...own, children: {} }));
+        const below = { children: {}, tasks: {} };
+        expect(meaning({ ...t, ...below })).toEqual(meaning({ ...own, ...below }));
+        for (const { transcript } of Object.values(t.children)) expect(transcript.tasks).toEqual({});
       }),
     );
   });
