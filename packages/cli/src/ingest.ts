@@ -130,10 +130,10 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
   const ends: Promise<void>[] = [];
   let exitCode = 0;
 
-  async function begin(e: Event): Promise<Written> {
+  async function begin(e: Event, opening?: Event): Promise<Written> {
     if (isOneByOne) cutOff("the input went on with another run");
     const isGiven = runs.size === 0 && flags.run !== undefined;
-    const asked = newRunOf(e, flags);
+    const asked = newRunOf(e, opening, flags);
     const run_id =
       isGiven && flags.run !== undefined ? flags.run : await create(endpoint, asked, runs.size > 0);
     const { state } = isGiven ? await gateway(endpoint).getRun(run_id) : { state: "running" as const };
@@ -146,7 +146,7 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     };
     const run = writeRun(endpoint, run_id, {
       dialect,
-      isAsked: !isGiven && is(e, "turn.submitted"),
+      isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked),
       answers: flags.answers ? (lines) => void process.stdout.write(lines) : undefined,
       onFailure: failed,
     });
@@ -174,8 +174,9 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
         held.set(e.run_id, e);
         return undefined;
       }
+      const opening = held.get(e.run_id);
       held.delete(e.run_id);
-      return begin(e);
+      return begin(e, opening);
     },
     async finish(reason) {
       for (const e of held.values()) await begin(e);
@@ -190,20 +191,34 @@ function isFirstState(e: Event): boolean {
   return e.child_id === null && is(e, "run.lifecycle") && !isFinal(e.payload.state);
 }
 
-/** What the wire says the run was asked, in the first of its events that is more than a state. */
-function newRunOf(e: Event, flags: IngestFlags): NewRun {
-  const { message, messages, agent: named, session_id: session, envelope } = e.payload as Facts;
+/** What the wire says the run was asked, in the first of its events that is more than a state, and where. */
+function newRunOf(e: Event, opening: Event | undefined, flags: IngestFlags): NewRun {
+  const { agent: named, session_id: session, envelope } = e.payload as Facts;
   const said = isObject(envelope) ? envelope.session_id : undefined;
   const agent = [flags.agent, named].find(isId);
-  const session_id = [flags.session, e.scope?.session_id, session, said].find(isId);
-  const isAsking = is(e, "turn.submitted") && Array.isArray(messages) && messages.every(isObject);
+  const session_id = [flags.session, e.scope?.session_id, session, said, opening?.scope?.session_id].find(
+    isId,
+  );
   return {
     producer: "external",
-    ...(is(e, "turn.started") && typeof message === "string" ? { prompt: message } : {}),
-    ...(isAsking ? { messages } : {}),
+    ...askedBy(e),
     ...(agent === undefined ? {} : { agent }),
     ...(session_id === undefined ? {} : { session_id }),
   };
+}
+
+function askedBy(e: Event): Pick<NewRun, "prompt" | "messages"> {
+  const { prompt, message, messages } = e.payload as Facts;
+  if (is(e, "turn.started")) return typeof message === "string" ? { prompt: message } : {};
+  if (!is(e, "turn.submitted")) return {};
+  if (Array.isArray(messages) && messages.every(isObject)) return { messages };
+  const text = [prompt, message].find((one) => typeof one === "string");
+  return text === undefined ? {} : { prompt: text as string };
+}
+
+/** Whether the server writes what was asked by itself; otherwise the wire's own words are stored. */
+function isAsking({ prompt, messages }: NewRun): boolean {
+  return prompt !== undefined || messages !== undefined;
 }
 
 /** A server that is not there at the start is more likely a wrong address; later it is one that comes back. */

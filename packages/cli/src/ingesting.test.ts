@@ -86,6 +86,25 @@ describe("runwire ingest", () => {
     expect((await run.exited).code).toBe(0);
   });
 
+  it.each([
+    ["a prompt", { prompt: "Tidy up" }, { messages: [{ role: "user", content: "Tidy up" }] }],
+    ["a message", { message: "Tidy up" }, { messages: [{ role: "user", content: "Tidy up" }] }],
+    ["words of its own", { input: { goal: "Tidy up" } }, { input: { goal: "Tidy up" } }],
+  ])("keeps what a runtime was asked, where it says it as %s", async (_, payload, kept) => {
+    const lines = [
+      { type: "run.status", sessionId: "sess-8", payload: { status: "running" } },
+      { type: "turn.submitted", payload },
+      { type: "run.status", payload: { status: "completed" } },
+    ];
+    const args = ["ingest", "--dialect", "runtime", "--json"];
+    const { out } = await pipe(text(lines.map((line) => JSON.stringify(line))), args, server.env);
+    const { run_id } = JSON.parse(out) as { run_id: string };
+    const { events } = await server.api.events(run_id, { dialect: "runwire" });
+    const asked = events.filter(({ type }) => type === "turn.submitted").at(-1);
+    expect(asked?.payload).toMatchObject(kept);
+    expect(await server.api.getRun(run_id)).toMatchObject({ session_id: "sess-8", state: "done" });
+  });
+
   it("sends lines as they come, tells of bad ones by number, and ends as an error where the input is cut", async () => {
     const { run, run_id } = await ingesting(chunk("first"), "{\n", '{"type":"tool_start"}\n');
     await seen(run_id, saying("first"));
