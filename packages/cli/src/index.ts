@@ -1,6 +1,7 @@
 import { fail } from "./fail.js";
 import { makeProgram } from "./program.js";
+import { minded } from "./stdout.js";
 
 makeProgram(process.argv[2])
-  .then((program) => program.parseAsync())
+  .then((program) => minded(program).parseAsync())
   .catch(fail);

@@ -77,8 +77,6 @@ async function ingestLines(endpoint: Endpoint, flags: IngestFlags): Promise<void
   const reader = logReader(dialect);
   const bad = badLines(undefined, process.stderr);
   const stopped = new AbortController();
-  // Whoever was to read the answers or the ids is gone; the run goes on.
-  process.stdout.on("error", () => {});
   const runs = openRuns(endpoint, dialect, flags, () => {
     stopped.abort();
     // Its writer learns that nobody reads any more.

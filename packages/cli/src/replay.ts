@@ -72,8 +72,6 @@ async function showRecorded(
   const { signal } = leaving();
   const clock = systemClock;
   const shown = shownFrom(events, step, { speed, clock, signal });
-  // Whoever read it, `head` or a pager, has seen enough.
-  stdout.on("error", () => process.exit(0));
   const live = stdout.isTTY === true && env.TERM !== "dumb";
   const screen = live
     ? terminalScreen(stdout, (env.NO_COLOR ?? "") === "")

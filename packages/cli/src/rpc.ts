@@ -27,8 +27,6 @@ export function addRpc(program: Command): void {
 async function speak(flags: RpcFlags): Promise<void> {
   const { stdin, stdout } = process;
   const { signal } = leaving();
-  // Nobody is left to be told.
-  stdout.on("error", () => process.exit(0));
   const session = rpcSession(endpointOf(flags, process.env), async (text) => {
     if (!stdout.write(text)) await once(stdout, "drain");
   });

@@ -133,8 +133,6 @@ function newRunOf(prompt: string, flags: RunFlags): NewRun {
 async function show(endpoint: Endpoint, run_id: string, flags: WatchFlags): Promise<void> {
   const { json = false, full = false, children = "show" } = flags;
   const { signal, interrupt } = leaving();
-  // Whoever read it, `head` or a pager, has seen enough.
-  process.stdout.on("error", () => process.exit(0));
   try {
     const end = json
       ? await followWire(endpoint, run_id, { dialect: dialectOf(flags.dialect), full, signal }, onStdout)

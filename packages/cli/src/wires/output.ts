@@ -40,8 +40,6 @@ export function openOutput(path: string | undefined): Output {
 
 function stdoutOutput(): Output {
   const { stdout } = process;
-  // Whoever read it, `head` or a pager, has seen enough.
-  stdout.on("error", () => process.exit(0));
   return {
     async write(text) {
       if (text !== "" && !stdout.write(text)) await once(stdout, "drain");

@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeAll, describe, expect, it } from "vitest";
+import { pipe } from "./testing/command.js";
+import { served } from "./testing/served.js";
+
+const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
+const server = served("stdout");
+const file = join(server.folder, "run.loom");
+const lines = '{"type":"message_chunk","content":"Hello","id":"think"}\n{"reply":"Hello"}\n';
+const full = "/dev/full";
+
+let run_id: string;
+
+beforeAll(async () => {
+  writeFileSync(file, lines);
+  const { out } = await pipe(lines, ["ingest", "--dialect", "loom", "--json"], server.env);
+  ({ run_id } = JSON.parse(out) as { run_id: string });
+});
+
+async function into(
+  stdout: number | "pipe",
+  args: readonly string[],
+): Promise<{ readonly code: number; readonly err: string }> {
+  const child = spawn(process.execPath, [bin, ...args], {
+    env: { ...process.env, ...server.env },
+    stdio: ["ignore", stdout, "pipe"],
+  });
+  child.stdout?.destroy();
+  let err = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    err += text;
+  });
+  const [code] = (await once(child, "close")) as [number];
+  return { code, err };
+}
+
+const commands = (): readonly (readonly string[])[] => [
+  ["runs"],
+  ["tail", run_id, "--json"],
+  ["replay", run_id, "--speed", "max"],
+  ["convert", "--from", "loom", "--to", "koder", file],
+];
+
+describe("a command whose stdout takes no more", () => {
+  it.skipIf(!existsSync(full))("says that a disk is full, and ends with 1", async () => {
+    for (const args of commands()) {
+      const disk = openSync(full, "w");
+      const ended = await into(disk, args);
+      closeSync(disk);
+      expect([args[0], ended]).toEqual([
+        args[0],
+        { code: 1, err: "runwire: stdout: there is no space left\n" },
+      ]);
+    }
+  });
+
+  it("leaves without a word where its reader has left", async () => {
+    for (const args of commands()) {
+      const { code, err } = await into("pipe", args);
+      expect([args[0], code, err.includes("Error")]).toEqual([args[0], 0, false]);
+    }
+  });
+});
