@@ -32,7 +32,12 @@ export interface LogDialect extends Dialect<null> {
 
 /** How a connection begins: at the start, after a cursor, at the start in spite of one, or with a snapshot. */
 export type Opening = (
-  | { readonly how: "start" | "resumed" | "reset"; readonly run_id: string }
+  | {
+      readonly how: "start" | "resumed" | "reset";
+      readonly run_id: string;
+      /** The run's, which a stream that begins anew has not read yet. */
+      readonly session_id?: string;
+    }
   | {
       readonly how: "snapshot";
       readonly transcript: Transcript;
@@ -66,13 +71,14 @@ export interface Dialect<S extends EncoderState = EncoderState> {
   decoder(): Decoder;
 }
 
-/** What a dialect of the log itself says for a snapshot: the transcript, under its cursor. */
-export function snapshotMessage(cursor: "seq" | "pos", opening: Opening): readonly Message[] {
+/** What a dialect without a word of its own says for a snapshot: the transcript, under its cursor. */
+export function snapshotMessage(cursor: "seq" | "pos" | number, opening: Opening): readonly Message[] {
   if (opening.how !== "snapshot") return [];
   const { transcript } = opening;
   const { pos, seq } = transcript;
   const data = JSON.stringify({ type: "snapshot", pos, seq, transcript });
-  return [{ id: String(transcript[cursor]), event: "snapshot", data }];
+  const number = typeof cursor === "number" ? cursor : transcript[cursor];
+  return [{ id: String(number), event: "snapshot", data }];
 }
 
 export interface Decoder {

@@ -74,6 +74,14 @@ describe("a reader in the server's own process", () => {
     expect((await types({ after: 99_999 })).slice(0, 2)).toEqual(["snapshot.updated", "run.status"]);
   });
 
+  it("is refused a dialect and a detail that there are not [RW-EMBED-2]", async () => {
+    for (const options of [{ dialect: "none" }, { detail: "none" as "full" }]) {
+      await expect(whole(gateway.follow({ run, ...options }))).rejects.toMatchObject({
+        code: "KAI-STREAM-PARAM-0001",
+      });
+    }
+  });
+
   it("hears a run as it goes on, written without a socket too, and ends with it [RW-EMBED-2]", async () => {
     const { run_id } = await gateway.createRun({ prompt: "go", producer: "external" });
     const said: string[] = [];

@@ -175,8 +175,29 @@ describe("a reader of dialect runtime", () => {
       payload: { recovery: { mode: "replay", reason: "cursor_unusable" } },
     });
     expect(validateRuntime(first)).toEqual([]);
+    expect([first?.sessionId, first?.threadId]).toEqual([whole[0]?.sessionId, whole[0]?.threadId]);
     expect(rest).toEqual(whole);
   });
+});
+
+describe("readers of several runs", () => {
+  it.each(wireNames)(
+    "are told of a cursor that cannot be used as any other: %s [RW-RUNTIME-8]",
+    async (wire) => {
+      const runs = [await record(server.url, story()), await record(server.url, story())] as const;
+      const path = `/v1/agent/stream?dialect=runtime&runs=${runs[0]}:9999,${runs[1]}:2`;
+      const reading = await openReading(wire, server.url, path);
+      const of = (run: string): readonly RuntimeMessage[] =>
+        said(reading).filter(({ streamId }) => streamId === run);
+      await reading.until(() => of(runs[0]).length > 1 && of(runs[1]).length > 0);
+      reading.stop();
+      expect(of(runs[0]).slice(0, 2)).toMatchObject([
+        { type: "snapshot.updated", sequence: 0, payload: { recovery: { mode: "replay" } } },
+        { type: "run.status", sequence: 1 },
+      ]);
+      expect(of(runs[1])[0]).toMatchObject({ sequence: 3 });
+    },
+  );
 });
 
 describe("a producer that speaks runtime", () => {

@@ -1,7 +1,7 @@
 // Query parameters that several routes share, and the cursors they carry.
 
 import type { IncomingMessage } from "node:http";
-import { type Dialect, dialects, type View } from "@runwire/protocol";
+import { type Dialect, dialects, koder, loom, loomExport, type View } from "@runwire/protocol";
 import { z } from "zod";
 import { badParam } from "./check.js";
 
@@ -24,6 +24,17 @@ export const flagParam = z
   .enum(["0", "1"])
   .default("0")
   .transform((value) => value === "1");
+
+/** These have no word for a snapshot: without the name that SSE gives it, it would be taken for a message of theirs. */
+const wordless: ReadonlySet<string> = new Set([koder.name, loom.name, loomExport.name]);
+
+export function checkSnapshot(
+  { snapshot, dialect: { name } }: { readonly snapshot: boolean; readonly dialect: Dialect },
+  framing: "NDJSON" | "WebSocket",
+): void {
+  if (snapshot && wordless.has(name))
+    throw badParam("`snapshot`", `must be 0 on ${framing} of dialect ${name}`);
+}
 
 /** A ticket is taken by the gate; the handlers need not know it. */
 export const ticketParam = z.string().optional().describe("a stream ticket, instead of a header");

@@ -1,10 +1,10 @@
 // Streams over HTTP: one run, several runs, the run list, and replays.
 
-import { koder, limits } from "@runwire/protocol";
+import { limits } from "@runwire/protocol";
 import { z } from "zod";
-import { badParam } from "../http/check.js";
 import {
   backpressureOf,
+  checkSnapshot,
   cursorParams,
   cursorText,
   detailParam,
@@ -103,8 +103,7 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   const framing = framingOf(req);
   const { dialect, snapshot } = query;
   const view = viewOf(query);
-  if (snapshot && framing === "ndjson" && dialect.name === koder.name)
-    throw badParam("`snapshot`", "must be 0 on NDJSON of dialect koder");
+  if (framing === "ndjson") checkSnapshot(query, "NDJSON");
   const backpressure = backpressureOf(query);
   const head = await followableHead(rooms, key, view);
   const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });

@@ -34,6 +34,7 @@ export async function* followRun(rooms: Rooms, options: FollowOptions): AsyncGen
   const { run: run_id, tenant = openTenant, snapshot = false, detail: view = "default", signal } = options;
   const dialect = dialects.get(options.dialect ?? "runtime");
   if (dialect === undefined) throw badParam("`dialect`", `takes ${[...dialects.keys()].join(", ")}`);
+  if (view !== "default" && view !== "full") throw badParam("`detail`", "takes default or full");
   signal?.throwIfAborted();
   if (rooms.connections.leaving) throw new RunwireError("KAI-STREAM-LEAVING-0001");
   const key = { tenant, run_id };

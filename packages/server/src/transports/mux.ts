@@ -1,7 +1,7 @@
 // Several runs on one connection. Each run keeps its own stream and cursor; the transport hears the cursors of
 // all of them after each write, so that it can tell the client where it stands.
 
-import { type Dialect, isRunId, limits, RunwireError, type View } from "@runwire/protocol";
+import { type Dialect, isRunId, limits, type Message, RunwireError, type View } from "@runwire/protocol";
 import type { Rooms } from "../rooms.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import type { Wire } from "../wire.js";
@@ -49,14 +49,18 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
   const cursors = new Map<string, number>();
   let closed = false;
 
-  function memberSink(run_id: string): Sink {
+  /** What a run begins with goes out with its first events: by then the cursors of all runs are known. */
+  function memberSink(run_id: string, first: readonly Message[]): Sink {
+    let opening = first;
     return {
       get full() {
         return sink.full;
       },
       send(bytes, cursor) {
         cursors.set(run_id, cursor);
-        sink.send(bytes, cursors);
+        const whole = opening.length === 0 ? bytes : Buffer.concat([wire.frame(opening), bytes]);
+        opening = [];
+        sink.send(whole, cursors);
       },
       close(how) {
         members.delete(run_id);
@@ -77,7 +81,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
     get runs() {
       return new Set(members.keys());
     },
-    async add({ run_id, after, number, state, finished }) {
+    async add({ run_id, after, number, state, finished, first }) {
       if (members.has(run_id))
         throw new RunwireError("KAI-STREAM-PARAM-0001", `${run_id} is already on this connection`);
       if (members.size >= limits.runsPerStreamMax) {
@@ -98,7 +102,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
         number,
         backpressure,
         wire,
-        sink: memberSink(run_id),
+        sink: memberSink(run_id, first),
         report: rooms.report,
         metrics: rooms.metrics,
       };

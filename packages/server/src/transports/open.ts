@@ -43,7 +43,7 @@ export async function openAt(
   view: View,
   asked: { readonly cursor: string | undefined; readonly snapshot: boolean },
 ): Promise<Opening> {
-  const { tenant, run_id } = head.run;
+  const { tenant, run_id, session_id } = head.run;
   const key: RunKey = { tenant, run_id };
   const now = new Date(rooms.clock.now()).toISOString();
   if (asked.snapshot) {
@@ -61,7 +61,12 @@ export async function openAt(
   }
   const resume = await resumeFrom(rooms, head, dialect, view, asked.cursor);
   const how = beginning(asked.cursor, resume);
-  const first = dialect.open(resume.state, { how, run_id, now });
+  const first = dialect.open(resume.state, {
+    how,
+    run_id,
+    now,
+    ...(session_id === null ? {} : { session_id }),
+  });
   const finished = resume.atEnd && isEnded(head);
   rooms.metrics.streamBegan(finished ? "finished" : how);
   return { ...resume, finished, first };

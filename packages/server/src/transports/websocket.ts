@@ -4,7 +4,7 @@
 import { type Dialect, dialects, errorTable, isObject, koder, RunwireError } from "@runwire/protocol";
 import type { WebSocket } from "ws";
 import { badParam } from "../http/check.js";
-import { backpressureOf, cursorText, viewOf } from "../http/query.js";
+import { backpressureOf, checkSnapshot, cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
@@ -34,8 +34,7 @@ export function webSockets(rooms: Rooms): Sockets {
       const dialect = dialectFor(upgrade);
       const view = viewOf(query, req);
       const { snapshot } = query;
-      if (snapshot && dialect.name === koder.name)
-        throw badParam("`snapshot`", "must be 0 on WebSocket of dialect koder");
+      checkSnapshot({ snapshot, dialect }, "WebSocket");
       const backpressure = backpressureOf({ ...query, dialect });
       const run = await followableHead(rooms, key, view);
       const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {

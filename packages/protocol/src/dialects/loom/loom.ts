@@ -1,7 +1,7 @@
 // Loom's streaming output: nodes, chunks, tools, trees and graphs of thought, and the reply that ends a run. It counts
 // its messages in `event_id`, from 1. The export form says the same with one member an object.
 
-import type { Dialect } from "../../dialect.js";
+import { type Dialect, snapshotMessage } from "../../dialect.js";
 import type { EventType } from "../../events.js";
 import { loomDecoder, parsed } from "./decode.js";
 import { type LoomMessage, speak } from "./encode.js";
@@ -32,7 +32,7 @@ function dialect(
         })),
       ];
     },
-    open: () => [],
+    open: ({ said }, opening) => snapshotMessage(said, opening),
     close: (_state, close, { last }) => (close === "finished" && last !== undefined ? [last] : []),
     decoder() {
       const decoder = loomDecoder();

@@ -12,7 +12,9 @@ import { statusWords } from "./rows.js";
 import { contextOf, type RuntimeState } from "./state.js";
 import { runtimeSchemaVersion } from "./types.js";
 
-export function open(state: RuntimeState, opening: Opening): readonly Message[] {
+export function open(known: RuntimeState, opening: Opening): readonly Message[] {
+  const session = opening.how === "snapshot" ? undefined : opening.session_id;
+  const state = known.session === null && session !== undefined ? { ...known, session } : known;
   const timestamp = opening.now ?? state.ts;
   if (timestamp === null) return [];
   const run_id = opening.how === "snapshot" ? opening.transcript.run_id : opening.run_id;
