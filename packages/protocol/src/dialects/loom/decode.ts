@@ -7,7 +7,7 @@ import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
-import { envelope, hasNodeId, isCount, type Word, wordOf, wrongMembers } from "./words.js";
+import { envelope, hasNodeId, isCount, isName, type Word, wordOf, wrongMembers } from "./words.js";
 
 export interface LoomDecoder {
   decode(message: Facts): readonly Draft[];
@@ -219,7 +219,7 @@ function withoutEnvelope({
 }
 
 function foreignType(type: string): EventType {
-  if (/^[A-Za-z0-9_-]{1,64}$/.test(type)) return `${foreign}${type}` as EventType;
+  if (isName(type)) return `${foreign}${type}` as EventType;
   throw new RunwireError("KAI-STREAM-PROTO-0002", JSON.stringify(type.slice(0, 80)));
 }
 

@@ -27,6 +27,7 @@ describe("a validator of Loom", () => {
     ["LOOM-JSON", ["{", reply], ["1 LOOM-JSON"]],
     ["LOOM-JSON", ["[]", reply], ["1 LOOM-JSON"]],
     ["LOOM-TYPE", [{ kind: "x" }, reply], ["1 LOOM-TYPE"]],
+    ["LOOM-TYPE", [{ type: "" }, { type: "Not a word" }, reply], ["1 LOOM-TYPE", "2 LOOM-TYPE"]],
     ["LOOM-MEMBER", [{ type: "node_enter" }, reply], ["1 LOOM-MEMBER"]],
     ["LOOM-ENVELOPE", [{ type: "custom", value: 1, event_id: "1" }, reply], ["1 LOOM-ENVELOPE"]],
     [

@@ -4,7 +4,7 @@
 import type { Facts } from "../../events.js";
 import { isObject } from "../../parse.js";
 import type { Validator, Violation } from "../../validate.js";
-import { isCount, wordOf, wrongMembers } from "./words.js";
+import { isCount, isName, wordOf, wrongMembers } from "./words.js";
 
 export const loomRules = {
   "LOOM-JSON": "a message is one JSON object",
@@ -43,6 +43,10 @@ export function loomValidator(): Validator {
         "LOOM-TYPE",
         type === undefined ? "there is neither `type` nor `reply`" : "`type` must be a string",
       );
+      return found;
+    }
+    if (!isReply && !isName(type)) {
+      wrong("LOOM-TYPE", "`type` must be 1 to 64 letters, digits, `_` and `-`");
       return found;
     }
     const word = wordOf(type);

@@ -186,3 +186,8 @@ const says: { readonly [kind: string]: string } = {
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
+
+/** What a type that no table knows may be called, so that it can be stored. */
+export function isName(type: string): boolean {
+  return /^[A-Za-z0-9_-]{1,64}$/.test(type);
+}

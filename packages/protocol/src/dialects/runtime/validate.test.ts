@@ -64,6 +64,13 @@ describe("a stream", () => {
     },
   );
 
+  it("is told once that its messages have no id [RW-RUNTIME-12]", () => {
+    const { eventId: _, ...nameless } = sound;
+    const validator = runtimeValidator();
+    const found = [nameless, nameless].flatMap((message) => validator.check(JSON.stringify(message)));
+    expect(found.map(({ rule }) => rule)).toEqual(["RT-ENV-3", "RT-ENV-3"]);
+  });
+
   it("is told what its messages do together [RW-RUNTIME-12]", () => {
     const validator = runtimeValidator();
     const rules = (message: object): readonly string[] =>

@@ -125,7 +125,7 @@ export function runtimeValidator(profile: RuntimeProfile = {}): Validator {
     const found: Violation[] = [];
     // Each run has numbers of its own.
     if (streamId !== stream) [stream, last] = [streamId, 0];
-    if (!remember(seen, eventId))
+    if (eventId !== undefined && !remember(seen, eventId))
       found.push(broken("RT-STREAM-1", `\`eventId\` ${JSON.stringify(eventId)} comes again`));
     // A snapshot stands between two messages, and has the number of the first.
     if (typeof sequence === "number" && type !== "snapshot.updated" && type !== "snapshot.repaired") {
