@@ -93,7 +93,7 @@ describe("runwire convert", () => {
     [["convert", "--from", "loom", "--to", "koder", "."], "it is a folder"],
     [["convert", "--from", "latin", "--to", "koder"], "koder, runwire"],
     [["validate", "--dialect", "koder", "--profile", "strict"], "koder has no profile strict"],
-    [["replay", "nowhere", "--url", "http://127.0.0.1:9"], "no server answers"],
+    [["replay", "run_nowhere", "--url", "http://127.0.0.1:9"], "no server answers"],
     [["replay", "-", "--speed", "0"], "--speed"],
     [["replay", "-", "--from-step", "x"], "--from-step"],
     [["replay", "-", "--dialect", "loom"], "--json"],
@@ -160,6 +160,13 @@ describe("runwire replay of a file", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const lines = ["> Tidy up", "· shell ls", "✓ shell 0.0 s  ls  → a b", "✓ done in 0.0 s"];
     expect(linesOf(out)).toEqual(expect.arrayContaining(lines));
+  });
+
+  it.each(["none.jsonl", "./none", join(folder, "none.loom")])("says that there is no %s", async (path) => {
+    expect(await runwire(["replay", path])).toMatchObject({
+      code: 1,
+      err: `runwire: ${path}: there is no such file\n`,
+    });
   });
 
   it("begins with a step, where it was asked to", async () => {

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { systemClock } from "@runwire/client";
-import { type Event, logWriter } from "@runwire/protocol";
+import { type Event, isRunId, logWriter } from "@runwire/protocol";
 import { type Command, Option } from "commander";
 import { readable } from "./convert.js";
 import { leaving } from "./leaving.js";
@@ -50,7 +50,8 @@ export function addReplay(program: Command): void {
       throw new Error("--dialect is how --json is said; add --json");
     const [speed, step] = [speedOf(flags.speed), stepOf(flags.fromStep)];
     const show = (events: AsyncIterable<Event>): Promise<void> => showRecorded(events, speed, step, flags);
-    if (run === "-" || existsSync(run)) {
+    // A server has no run of any other name, so that a file was meant.
+    if (run === "-" || existsSync(run) || !isRunId(run)) {
       const file = run === "-" ? undefined : run;
       const dialect = flags.from === undefined ? undefined : dialectOf(flags.from);
       const bad = badLines(file, process.stderr);
