@@ -124,6 +124,25 @@ describe("runwire ingest", () => {
     });
   });
 
+  it.each([
+    ["completed", {}, "done", null],
+    ["failed", { reason: "no model" }, "error", "no model"],
+    ["failed", { status: "cancelled" }, "aborted", "its turn failed"],
+  ])(
+    "ends as its turn, %s %j, where the wire tells of no other end",
+    async (name, payload, state, reason) => {
+      const lines = [
+        { type: "turn.submitted", payload: { prompt: "Go" } },
+        { type: "model.delta", payload: { text: "Gone." } },
+        { type: `turn.${name}`, payload },
+      ];
+      const input = text(lines.map((line) => JSON.stringify(line)));
+      const { out } = await pipe(input, ["ingest", "--dialect", "runtime", "--json"], server.env);
+      const { run_id } = JSON.parse(out) as { run_id: string };
+      expect(await server.api.getRun(run_id)).toMatchObject({ state, reason });
+    },
+  );
+
   it("makes several runs of several, and ends as the worst of them", async () => {
     const lines = [
       ...[chunk("cut off"), '{"type":"run_start"}\n', chunk("one"), '{"reply":"one"}\n'],

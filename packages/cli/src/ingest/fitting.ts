@@ -1,13 +1,24 @@
 // What of a wire's events goes to the server that stores them: a run there has its own id, its first state and what it
 // was asked, and so have its children. What the server would refuse is refused here, where its line is still known.
 
-import { type Draft, type Event, is, isFinal, mayMove, type RunState, RunwireError } from "@runwire/protocol";
+import {
+  type Draft,
+  type Event,
+  is,
+  isFinal,
+  mayMove,
+  type Payloads,
+  type RunState,
+  RunwireError,
+} from "@runwire/protocol";
 
 export interface Fitting {
   /** Throws a RunwireError where the event could not be stored; the run goes on without it. */
   draftsOf(e: Event): readonly Draft[];
   /** Whether the wire has ended the run. */
   readonly ended: boolean;
+  /** How the run's turn has ended, on a wire that tells of turns and not of runs; null while it goes on. */
+  readonly turn: Payloads["run.lifecycle"] | null;
 }
 
 /** The run, or a child of it. */
@@ -25,6 +36,7 @@ const running: Draft = { type: "run.lifecycle", payload: { state: "running", rea
 export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
   const targets = new Map<string | null, Target>([[null, { child_id: null, state: "running", isAsked }]]);
   const requests = new Set<string>();
+  let turn: Fitting["turn"] = null;
 
   function targetOf(child_id: string | null): Target {
     const target = targets.get(child_id);
@@ -56,7 +68,11 @@ export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
     get ended() {
       return isFinal(targets.get(null)?.state ?? "running");
     },
+    get turn() {
+      return turn;
+    },
     draftsOf(e) {
+      if (e.child_id === null && e.type.startsWith("turn.")) turn = turnEnded(e);
       const target = targetOf(e.child_id);
       if (is(e, "run.lifecycle")) return move(target, e.child_id, e);
       if (is(e, "child.spawn")) return spawn(target, e);
@@ -70,6 +86,14 @@ export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
       return [draftOf(e, target)];
     },
   };
+}
+
+function turnEnded(e: Event): Fitting["turn"] {
+  if (is(e, "turn.completed")) return { state: "done", reason: null };
+  if (!is(e, "turn.failed")) return null;
+  const { status, reason } = e.payload;
+  const why = typeof reason === "string" ? reason : "its turn failed";
+  return { state: status === "cancelled" ? "aborted" : "error", reason: why };
 }
 
 function requestOf(e: Event): string | undefined {

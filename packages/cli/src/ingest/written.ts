@@ -19,7 +19,7 @@ export interface Written {
   readonly run_id: string;
   /** Resolves when there is room for more. Throws a RunwireError where the event could not be stored. */
   take(e: Event): Promise<void>;
-  /** Ends it as an error, where neither the wire nor anybody else has. */
+  /** Ends it, where neither the wire nor anybody else has: as its turn ended, or else as an error. */
   cutOff(reason: string): void;
   readonly isOpen: boolean;
   /** How it ended, and whether the wire had said so. */
@@ -151,7 +151,7 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     },
     cutOff(reason) {
       if (!isOpen || producer.signal.aborted) return;
-      endWith({ type: "run.lifecycle", payload: { state: "error", reason } }).catch(failed);
+      endWith({ type: "run.lifecycle", payload: fit.turn ?? { state: "error", reason } }).catch(failed);
     },
   };
 }

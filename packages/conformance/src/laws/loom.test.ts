@@ -100,6 +100,17 @@ describe("Loom", () => {
     );
   });
 
+  it("shows a result that lies elsewhere by how it begins [RW-LOOM-1]", () => {
+    const end: Draft = {
+      type: "tool.end",
+      payload: { call_id: "c", ok: true, preview: "# Readme", blob_ref: "blob_1" },
+    };
+    expect(inForm(loom, eventsOf(run_id, [end])).at(-1)).toMatchObject({
+      type: "tool_end",
+      result: "# Readme",
+    });
+  });
+
   it("has a word for each of the events of its protocol", () => {
     expect(Object.keys(loomWords)).toHaveLength(
       23 + ["thought_chunk", "tool_approval_response", "run_error"].length,

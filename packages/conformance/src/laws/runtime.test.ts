@@ -71,6 +71,27 @@ describe("a runtime message", () => {
   });
 });
 
+describe("a derived message", () => {
+  it("belongs where the one belongs that it is derived from [RW-RUNTIME-5]", () => {
+    const scope = {
+      ...{ session_id: "s", thread_id: "th", turn_id: "tu", task_id: "ta", run_id: "r", attempt_id: "a" },
+      ...{ step_id: "st", trace_id: "4bf92f3577b34da6a3ce929d0e0e4736", span_id: "00f067aa0ba902b7" },
+    };
+    const start: Draft = { type: "tool.start", payload: { call_id: "c", tool: "t", input: {} }, scope };
+    const said = encode([opening("run_1"), ...eventsOf("run_1", [start])]).map(parsed);
+    const told = said.filter(
+      ({ derivedFrom, toolCallId }) => derivedFrom !== undefined && toolCallId === "c",
+    );
+    expect(told.map(({ type }) => type)).toEqual(expect.arrayContaining(["tool.progress"]));
+    for (const message of told) {
+      expect(message).toMatchObject({
+        ...{ sessionId: "s", threadId: "th", turnId: "tu", taskId: "ta", runId: "r", attemptId: "a" },
+        ...{ stepId: "st", traceId: scope.trace_id, spanId: scope.span_id },
+      });
+    }
+  });
+});
+
 describe("a stream of messages", () => {
   it("comes back in its order, each as it was said [RW-RUNTIME-3]", () => {
     // A call is another in each message here; what is said of one twice has its own rule.

@@ -60,9 +60,10 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
 
 /** A result is a text, and so is an error. */
 function ended(payload: Facts): Facts | undefined {
-  const { ok, output, error, tool = "", blob_ref } = payload;
+  const { ok, output, error, preview, tool = "", blob_ref } = payload;
   const failure = isObject(error) ? (error.message ?? error.code) : error;
-  const result = ok === false ? failure : output;
+  // Where the result lies elsewhere, it is shown by how it begins.
+  const result = ok === false ? failure : (output ?? preview);
   return said("tool_end", {
     ...payload,
     tool,
