@@ -71,7 +71,9 @@ function decisionsText({ decisions, decisions_total }: Review): string {
 }
 
 function rowOf({ at, who, kind, decision, ...about }: Decision): readonly string[] {
-  const words = [about.tool, about.question, about.answer, about.text, about.instruction, about.reason];
+  const { tool, question, answer, text, instruction, reason, edited, covered_by } = about;
+  const how = [edited === true ? "edited" : null, covered_by === undefined ? null : "covered"];
+  const words = [tool, ...how, question, answer, text, instruction, reason];
   const told = words.filter((word) => typeof word === "string").join(" · ");
   return [at, who, kind, decision, told.length > shownCharsMax ? `${told.slice(0, shownCharsMax)}…` : told];
 }

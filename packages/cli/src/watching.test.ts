@@ -304,6 +304,9 @@ describe("runwire evidence and review", () => {
     expect(out).toContain(`sha256\t${pack.log.sha256}`);
     const review = await command("review", run_id);
     expect(review.out).toMatch(/\tperson\tplan\tapproved\t/);
+    const edited = await external(asked);
+    await command("approve", edited, "--input", '{"path":"/"}', "--reason", "only there");
+    expect((await command("review", edited)).out).toMatch(/\tonce\tshell · edited · only there\n$/);
     const quiet = await command("review", await external(ended("done")));
     expect(quiet).toMatchObject({ code: 0, out: "", err: "nobody has decided anything about it\n" });
   });
