@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Gateway, gateway } from "@runwire/client";
 import type { Draft } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Running, runwire, start, startOnTerminal } from "./testing/command.js";
+import { type Running, runwire, start, startOnTerminal, unread } from "./testing/command.js";
 
 const question = "compare three charting libraries";
 const folder = mkdtempSync(join(tmpdir(), "runwire-watch-"));
@@ -173,6 +173,17 @@ describe("runwire tail", () => {
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err.trim().split("\n")).toHaveLength(1);
     expect(err).toContain(named);
+  });
+});
+
+describe("where nobody reads them", () => {
+  it("runs and evidence end without a word", async () => {
+    const run_id = await external();
+    for (const args of [
+      ["runs", "--json"],
+      ["evidence", run_id],
+    ])
+      expect(await unread(args, here())).toMatchObject({ code: 0, err: "" });
   });
 });
 

@@ -51,6 +51,17 @@ export async function pipe(
   return command.exited;
 }
 
+/** The same where nobody reads what it writes to stdout. */
+export async function unread(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Awaited<Running["exited"]>> {
+  const child = spawn(process.execPath, [bin, ...args], { env: plainEnv(env) });
+  const command = running(child);
+  child.stdout.destroy();
+  return command.exited;
+}
+
 function running(child: ChildProcessWithoutNullStreams): Running {
   let out = "";
   let err = "";
