@@ -318,6 +318,11 @@ describe("runwire evidence and review", () => {
     const edited = await external(asked);
     await command("approve", edited, "--input", '{"path":"/"}', "--reason", "only there");
     expect((await command("review", edited)).out).toMatch(/\tonce\tshell · edited · only there\n$/);
+    const parent = await external();
+    const child = await api.spawnChild(parent, { prompt: "help" });
+    await command("abort", child.run_id, "--reason", "enough");
+    expect((await command("review", parent)).out).toContain(`\tabort\t${child.run_id} · enough\n`);
+    expect((await command("review", child.run_id)).out).toContain("\tabort\tenough\n");
     const quiet = await command("review", await external(ended("done")));
     expect(quiet).toMatchObject({ code: 0, out: "", err: "nobody has decided anything about it\n" });
   });
