@@ -12,7 +12,7 @@ interface EvidenceFlags extends ServerFlags {
 }
 
 const run = "run_01HZ7K3M000000000000000000";
-const shownCharsMax = 60;
+const shownCharsMax = 100;
 
 export function addEvidence(program: Command): void {
   const evidence = program
@@ -64,14 +64,18 @@ function packText({ run_id, state, log, refs, signals, totals, cost, tasks }: Ev
   return list(["WHAT", "IS"], rows);
 }
 
-function decisionsText({ decisions, decisions_total }: Review): string {
-  const text = list(["AT", "WHO", "WHAT", "DECISION", "ABOUT"], decisions.map(rowOf));
+function decisionsText({ run_id, decisions, decisions_total }: Review): string {
+  const rows = decisions.map((decision) => rowOf(decision, run_id));
+  const text = list(["AT", "WHO", "WHAT", "DECISION", "ABOUT"], rows);
   const more = decisions_total - decisions.length;
   return more === 0 ? text : `${text}\nand ${more} more`;
 }
 
-function rowOf({ at, who, kind, decision, ...about }: Decision): readonly string[] {
-  const words = [about.tool, about.question, about.answer, about.text, about.instruction, about.reason];
+function rowOf({ at, who, kind, decision, ...about }: Decision, reviewed: string): readonly string[] {
+  const child = about.run_id === reviewed ? null : about.run_id;
+  const { tool, question, answer, text, instruction, reason, edited, covered_by } = about;
+  const how = [edited === true ? "edited" : null, covered_by === undefined ? null : "covered"];
+  const words = [child, tool, ...how, question, answer, text, instruction, reason];
   const told = words.filter((word) => typeof word === "string").join(" · ");
   return [at, who, kind, decision, told.length > shownCharsMax ? `${told.slice(0, shownCharsMax)}…` : told];
 }

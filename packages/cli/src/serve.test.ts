@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,6 +44,24 @@ describe("runwire serve", () => {
     expect(lineOf(cert, file("other.pem", other.key))).toContain(
       "cert.pem and other.pem do not belong together",
     );
+  });
+
+  it("serves on where nobody reads what it prints", async () => {
+    const args = ["serve", "--port", "0", "--data", join(folder, "data"), "--log", "info"];
+    const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
+    const exited = once(child, "exit");
+    child.stdout.destroy();
+    let err = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      err += text;
+    });
+    const port = () => /"what":"started".*?:(\d+)/.exec(err)?.[1];
+    await expect.poll(port, { timeout: 20_000 }).toBeDefined();
+    for (let asked = 0; asked < 3; asked += 1)
+      expect((await fetch(`http://127.0.0.1:${port()}/livez`)).status).toBe(200);
+    child.kill("SIGTERM");
+    expect(await exited).toEqual([0, null]);
+    expect(err).toContain('"what":"stopped"');
   });
 
   it("does not start with a model that no run could have, and says so in one line", () => {

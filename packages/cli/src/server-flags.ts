@@ -65,5 +65,5 @@ export function adviceOn(error: RunwireError, base: string): string {
   if (code === "KAI-RUN-MISSING-0001") {
     return `${oneLine(error.message)}; \`runwire runs\` lists those you may see [${code}]`;
   }
-  return `${oneLine(error.message)}. ${row.help} [${code}]`;
+  return `${oneLine(error.message).replace(/\.$/, "")}. ${row.help} [${code}]`;
 }

@@ -40,6 +40,7 @@ async function into(
 
 const commands = (): readonly (readonly string[])[] => [
   ["runs"],
+  ["evidence", run_id],
   ["tail", run_id, "--json"],
   ["replay", run_id, "--speed", "max"],
   ["convert", "--from", "loom", "--to", "koder", file],

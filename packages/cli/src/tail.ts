@@ -111,7 +111,7 @@ function checkFlags({ dialect, json }: WatchFlags): void {
 
 function newRunOf(prompt: string, flags: RunFlags): NewRun {
   const { agent, adaptive, model, fallbackModels, budget, plan, approvals, session, tools } = flags;
-  if (budget !== undefined && !(Number(budget) > 0))
+  if (budget !== undefined && !(Number(budget) > 0 && Number.isFinite(Number(budget))))
     throw new Error(`--budget: ${JSON.stringify(budget)} is not possible; it takes an amount such as 0.50`);
   return {
     prompt,

@@ -137,6 +137,9 @@ describe("runwire tail", () => {
     [["tail", "x", "--url", "ftp://here"], "--url"],
     [["tail", "x", "--key", "a\nb"], "--key"],
     [["runs", "--limit", "0"], "--limit"],
+    [["run", "x", "--budget", "0"], "--budget"],
+    [["run", "x", "--budget", "1e999"], "--budget"],
+    [["run", "x", "--budget", "2000000"], "must be at most 1000000"],
     [["approve", "x", "--input", "{"], "--input"],
     [["approve", "x", "--input", "1"], "--input"],
     [["pause", "run_nobody"], "runwire runs"],
@@ -284,6 +287,14 @@ describe("runwire evidence and review", () => {
     expect(out).toContain(`sha256\t${pack.log.sha256}`);
     const review = await command("review", run_id);
     expect(review.out).toMatch(/\tperson\tplan\tapproved\t/);
+    const edited = await external(asked);
+    await command("approve", edited, "--input", '{"path":"/"}', "--reason", "only there");
+    expect((await command("review", edited)).out).toMatch(/\tonce\tshell · edited · only there\n$/);
+    const parent = await external();
+    const child = await server.api.spawnChild(parent, { prompt: "help" });
+    await command("abort", child.run_id, "--reason", "enough");
+    expect((await command("review", parent)).out).toContain(`\tabort\t${child.run_id} · enough\n`);
+    expect((await command("review", child.run_id)).out).toContain("\tabort\tenough\n");
     const quiet = await command("review", await external(ended("done")));
     expect(quiet).toMatchObject({ code: 0, out: "", err: "nobody has decided anything about it\n" });
   });

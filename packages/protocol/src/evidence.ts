@@ -57,7 +57,13 @@ const gathered: { readonly [list: string]: { of(e: Event): boolean; joined(e: Ev
     of: ({ type }) => /^(?:approval\.resolved|permission\.(?:evaluated|resolved))$/.test(type),
     joined: (e) => hasId(e, "approval_id", "call_id", "tool_call_id", "action_id"),
   },
-  artifacts: { of: ({ type }) => type === "artifact.changed", joined: (e) => hasId(e, "artifact_id") },
+  artifacts: {
+    of: ({ type }) => type === "artifact.changed",
+    // Files that are only counted have no names; they belong to their call.
+    joined: (e) =>
+      hasId(e, "artifact_id") ||
+      ((e.payload as Facts).change === "more" && hasId(e, "call_id", "tool_call_id")),
+  },
   sandbox_violations: {
     of: ({ type }) => type === "sandbox.violation",
     joined: (e) => hasId(e, "call_id", "tool_call_id", "process_id"),
@@ -147,7 +153,7 @@ function isFailure(e: Event): boolean {
 
 /** What happened, with its ids and without what was said. */
 function entryOf({ id, ts, type, child_id, run_id, scope, payload }: Event): Facts {
-  const { output: _, input: __, text: ___, rest: ____, ...facts } = payload as Facts;
+  const { output: _, input: __, text: ___, preview: ____, rest: _____, ...facts } = payload as Facts;
   return { at: ts, event_id: id, type, run_id: child_id ?? run_id, ...scope, ...facts };
 }
 

@@ -107,6 +107,24 @@ describe("a run's evidence", () => {
     });
     expect(JSON.stringify(pack)).not.toContain("a secret");
   });
+
+  it("has files without what is in them, and those that were only counted belong to their call [RW-COURSE-4]", async () => {
+    const run_id = await createRun(server.url);
+    const changed = (payload: Facts, scope: Facts) => ({ type: "artifact.changed", payload, scope }) as never;
+    await append(
+      server.url,
+      run_id,
+      changed({ path: "a.md", preview: "a secret" }, { tool_call_id: "c1", artifact_id: "a1" }),
+      changed({ change: "more", more: 11 }, { tool_call_id: "c1" }),
+    );
+    const pack = await get(runPath(run_id, "evidence"));
+    expect(pack.artifacts).toMatchObject([{ path: "a.md" }, { more: 11, tool_call_id: "c1" }]);
+    expect(signalsOf(pack).artifacts).toBe("exported");
+    expect(JSON.stringify(pack)).not.toContain("a secret");
+    await append(server.url, run_id, changed({ path: "b.md" }, { tool_call_id: "c1" }));
+    const unnamed = await get(runPath(run_id, "evidence"));
+    expect(signalsOf(unnamed).artifacts).toBe("missing_correlation");
+  });
 });
 
 describe("a run's review", () => {

@@ -1,6 +1,14 @@
 // CODEC for Loom: what it says is read and said again as it was, and what a log says in it is well-formed.
 
-import { type Dialect, type Event, loom, loomExport, loomWords, type Message } from "@runwire/protocol";
+import {
+  type Dialect,
+  type Draft,
+  type Event,
+  loom,
+  loomExport,
+  loomWords,
+  type Message,
+} from "@runwire/protocol";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { arbitraryLoomStream, arbitraryWord, type LoomMessage, loomTypes } from "../arbitrary-loom.js";

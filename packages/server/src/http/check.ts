@@ -62,11 +62,11 @@ function takes(issue: z.core.$ZodIssue): string {
     case "too_small":
       return issue.origin === "string" || issue.origin === "array"
         ? `must have at least ${issue.minimum} ${issue.origin === "array" ? "items" : "characters"}`
-        : `must be a whole number from ${issue.minimum}`;
+        : `must be ${issue.inclusive === false ? "more than" : "at least"} ${issue.minimum}`;
     case "too_big":
       return issue.origin === "string" || issue.origin === "array"
         ? `may have at most ${issue.maximum} ${issue.origin === "array" ? "items" : "characters"}`
-        : `must be a whole number up to ${issue.maximum}`;
+        : `must be ${issue.inclusive === false ? "less than" : "at most"} ${issue.maximum}`;
     default:
       return issue.message;
   }
