@@ -22,6 +22,10 @@ export async function makeProgram(name?: string): Promise<Command> {
   const program = new Command("runwire");
   program.version(version, "-V, --version");
   program.description("One durable log for every agent run, on every wire.");
+  program.hook("preAction", (_program, command) => {
+    const at = command.registeredArguments.findIndex((argument) => argument.name() === "run");
+    if (command.args[at]?.trim() === "") throw new Error("<run> is empty; name a run by its id");
+  });
   program.commandsGroup("Watch:");
   addRun(program);
   addTail(program);

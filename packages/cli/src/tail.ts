@@ -113,6 +113,7 @@ function newRunOf(prompt: string, flags: RunFlags): NewRun {
   const { agent, adaptive, model, fallbackModels, budget, plan, approvals, session, tools } = flags;
   if (budget !== undefined && !(Number(budget) > 0 && Number.isFinite(Number(budget))))
     throw new Error(`--budget: ${JSON.stringify(budget)} is not possible; it takes an amount such as 0.50`);
+  if (adaptive && agent !== "got") throw new Error("--adaptive is how a graph grows; add --agent got");
   return {
     prompt,
     ...(agent === undefined ? {} : { agent }),

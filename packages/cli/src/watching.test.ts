@@ -137,6 +137,8 @@ describe("runwire tail", () => {
     [["tail", "x", "--url", "ftp://here"], "--url"],
     [["tail", "x", "--key", "a\nb"], "--key"],
     [["runs", "--limit", "0"], "--limit"],
+    [["run", "x", "--adaptive"], "--agent got"],
+    [["abort", ""], "name a run"],
     [["run", "x", "--budget", "0"], "--budget"],
     [["run", "x", "--budget", "1e999"], "--budget"],
     [["run", "x", "--budget", "2000000"], "must be at most 1000000"],

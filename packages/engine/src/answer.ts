@@ -15,6 +15,7 @@ import {
   type ModelUsage,
 } from "./model.js";
 import { offered, withoutStep } from "./plan-steps.js";
+import { isFree } from "./prices.js";
 import { type FailedTry, streamWithRetries } from "./retry.js";
 import { handOn } from "./steers.js";
 import { boundary } from "./steps.js";
@@ -63,7 +64,7 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   await keepToBudget(loop);
   await log.write(...(log.work.unpaid === null ? [] : [usedInPart(log.work.unpaid, undefined)]), {
     type: "model.requested",
-    payload: { model: name, provider, ...purposeFacts(request) },
+    payload: { model: name, provider, ...(isFree(model) ? { free: true } : {}), ...purposeFacts(request) },
   });
   const calls: Call[] = [];
   const { node } = purposeFacts(request);

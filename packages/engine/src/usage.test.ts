@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { spawnTool } from "./spawn.js";
 import { answering, asideUsage } from "./testing/asides.js";
 import { type FakeProvider, type FakeRequest, fakeProvider, type Turn } from "./testing/fake-provider.js";
-import { payloadsOf, readRun, recordOf, type Served, served, startRun } from "./testing/served.js";
+import { payloadsOf, post, readRun, recordOf, type Served, served, startRun } from "./testing/served.js";
 import { type FakeAnswer, plainAnswer } from "./testing/wires/answer.js";
 import { responsesWire } from "./testing/wires/responses.js";
 
@@ -103,4 +103,24 @@ test("the usage of a tree is that of every request in it that was answered, or b
     }),
     { numRuns: isSoak ? 60 : 8 },
   );
+});
+
+test("a request that somebody aborts was used up all the same, and nobody knows what it cost", async () => {
+  const text = responsesWire.encode(report, "gpt-5");
+  const delta = text.indexOf("delta", text.indexOf('delta"'));
+  const silentAfterBytes = Buffer.byteLength(text.slice(0, text.indexOf("\n\n", delta) + 2));
+  const silent: Turn = { kind: "answer", answer: report, silentAfterBytes };
+  // In the first try, and in one after a failure, which has no request of its own in the log.
+  for (const turns of [[silent], [faulty("turned away", report), silent]]) {
+    fake.script((_, n) => turns[n] ?? silent);
+    const run_id = await startRun(server.url, { prompt: "Please begin" });
+    await readRun(server.url, run_id, ({ type }) => type === "text.delta");
+    await post(server.url, `/v1/agent/runs/${run_id}/abort`, {});
+    const { usage, cost } = await recordOf(server.url, run_id);
+    expect([usage, cost]).toMatchObject([{ requests: 1, unpriced_requests: 1 }, { known: false }]);
+    expect((await readRun(server.url, run_id)).map(({ type }) => type).slice(-2)).toEqual([
+      "usage",
+      "run.lifecycle",
+    ]);
+  }
 });

@@ -116,8 +116,17 @@ export interface Head {
   readonly steps: number;
   /** Of the run and its descendants: a root's is its tree's. */
   readonly usage: { readonly [member: string]: number };
+  /** The model that a run of the agent has asked last, and whether it owes for that: until the usage is told. */
+  readonly payee?: Payee;
+  readonly owes?: boolean;
   /** Whether its full view was given a shorter life, which is over. */
   readonly fullGone: boolean;
+}
+
+export interface Payee {
+  readonly model: string;
+  readonly provider: string;
+  readonly isFree: boolean;
 }
 
 export function firstHead(run: RunRecord): Head {
@@ -200,6 +209,8 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
     if (place.fullPos !== 0) {
       head.groups = pended(head.groups, record, place.fullPos, p);
       head.unsettled ||= isSaid;
+      // A try after a failed one has no request of its own.
+      if (head.owes === false && flow === "core-delta" && p.call_id == null) head.owes = true;
       return head;
     }
     head.groups = covered(head.groups, record, p);
@@ -268,6 +279,16 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
     case "usage":
       head.usage = summed(head.usage, p);
+      head.owes &&= false;
+      break;
+    case "model.requested":
+      // What outside producers pay is theirs to tell.
+      if (head.run.external) break;
+      head.payee = { model: String(p.model), provider: String(p.provider), isFree: p.free === true };
+      head.owes = true;
+      break;
+    case "model.failed":
+      head.owes &&= false;
       break;
     default:
       break;

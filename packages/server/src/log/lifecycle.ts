@@ -90,6 +90,16 @@ function closeOpenThings(commit: Commit, run_id: string): void {
     if (status === "pending") closeRequest(commit, run_id, id, "closed");
   }
   for (const child of headIn(commit, run_id).children) end(commit, child, "aborted", "parent ended");
+  pay(commit, run_id);
+}
+
+/** A request that nobody waits for any longer was used up all the same, and nobody tells how much of it. */
+function pay(commit: Commit, run_id: string): void {
+  const { payee, owes } = headIn(commit, run_id);
+  if (payee === undefined || !owes) return;
+  const { model, provider, isFree } = payee;
+  const payload = { model, provider, requests: 1, ...(isFree ? {} : { unpriced_requests: 1 }) };
+  commit.write(run_id, { type: "usage", payload });
 }
 
 /** What was said to the run too late goes back to whoever said it. */
