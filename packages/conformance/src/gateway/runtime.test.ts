@@ -118,6 +118,13 @@ describe("a reader of dialect runtime", () => {
     "that asks for a snapshot has what was open, and then what follows: %s [RW-RUNTIME-8]",
     async (wire) => {
       const live = await record(server.url, story());
+      const process = { tool_call_id: "call_9", process_id: "proc_1" };
+      const processStarted: Draft = {
+        type: "process.started",
+        payload: { command: "sleep 9", endsWithCall: true },
+        scope: process,
+      };
+      await append(server.url, live, say("tool.start", { call_id: "call_9", tool: "shell" }), processStarted);
       const before = said(await openUntilQuiet(live));
       const reading = await openReading(
         wire,
@@ -149,8 +156,11 @@ describe("a reader of dialect runtime", () => {
         appr_1: { status: "resolved" },
       });
       expect(reader.model.toolCalls).toMatchObject({ call_1: { status: "failed", toolName: "shell" } });
+      expect(reader.model.processes).toMatchObject({ proc_1: { status: "running", toolCallId: "call_9" } });
       for (const message of rest) expect(reader.read(message).warnings).toEqual([]);
       expect(reader.model.actions.clar_1?.status).toBe("resolved");
+      // It ends with its call, and that with the run.
+      expect(reader.model.processes.proc_1?.status).toBe("terminated");
     },
   );
 

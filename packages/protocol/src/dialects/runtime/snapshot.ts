@@ -57,7 +57,7 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
         turns: [{ turnId, ...turnStatus(t.state), runId: t.run_id, items: itemsOf(t) }],
         actions: runs.flatMap((run) => [...actionsOf(run, t), ...planAction(run, t)]),
         toolCalls: runs.flatMap((run) => toolCallsOf(run, t)),
-        processes: [],
+        processes: runs.flatMap((run) => processesOf(state, run, t)),
         incidents: t.state === "error" ? [{ type: "run.failed", reason: t.reason }] : [],
         subagents: Object.entries(t.children).map(([subagentId, { parent_id, transcript }]) => ({
           subagentId,
@@ -132,6 +132,16 @@ function itemsOfPart(t: Transcript, part: Part): readonly Facts[] {
     default:
       return [];
   }
+}
+
+/** Those that run, as far as they end with a call: what has ended is told by its call. */
+function processesOf(state: RuntimeState, run: Transcript, root: Transcript): readonly Facts[] {
+  return Object.entries(contextOf(state, run.run_id).processes).map(([toolCallId, processId]) => ({
+    processId,
+    toolCallId,
+    status: "running",
+    ...byOf(run, root),
+  }));
 }
 
 function actionsOf(run: Transcript, root: Transcript): readonly Facts[] {
