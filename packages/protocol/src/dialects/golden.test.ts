@@ -64,6 +64,25 @@ describe("Loom's streaming output", () => {
     );
   });
 
+  it("is exported as loom-words.export.jsonl has it, each word with one member, and understood again", async () => {
+    const decoder = loom.decoder();
+    const drafts = readLines("loom-words.jsonl").flatMap((data) => decoder.decode({ data }));
+    let state = loomExport.first;
+    const said = drafts.flatMap((draft) => {
+      const [next, messages] = loomExport.step(state, eventOf(draft));
+      state = next;
+      return messages.map(({ data }) => data);
+    });
+    await expect(said.map((data) => `${data}\n`).join("")).toMatchFileSnapshot(
+      fixture("loom-words.export.jsonl"),
+    );
+    const back = loomExport.decoder();
+    for (const data of said) {
+      expect(Object.keys(JSON.parse(data))).toHaveLength(1);
+      expect(back.decode({ data }).length).toBeGreaterThan(0);
+    }
+  });
+
   it("has one example of each word", () => {
     const types = readLines("loom-words.jsonl").map((line) => JSON.parse(line).type);
     expect(new Set(types)).toEqual(new Set(Object.keys(words)));
