@@ -3,10 +3,11 @@
 import { existsSync } from "node:fs";
 import { systemClock } from "@runwire/client";
 import { type Event, isRunId, logWriter } from "@runwire/protocol";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { readable } from "./convert.js";
 import { leaving } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
+import { addShowOptions, checkShowFlags, type ShowFlags } from "./watch/flags.js";
 import { play, type Shown, shownFrom } from "./watch/play.js";
 import { pipeScreen, terminalScreen } from "./watch/screen.js";
 import { durationWords } from "./watch/words.js";
@@ -15,14 +16,10 @@ import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
 import { openInput } from "./wires/numbered-lines.js";
 import { fileEvents, storedEvents } from "./wires/recorded.js";
 
-interface ReplayFlags extends ServerFlags {
+interface ReplayFlags extends ServerFlags, ShowFlags {
   readonly speed: string;
   readonly fromStep?: string;
   readonly from?: string;
-  readonly json?: boolean;
-  readonly dialect?: string;
-  readonly full?: boolean;
-  readonly children: "show" | "hide";
 }
 
 export function addReplay(program: Command): void {
@@ -32,22 +29,14 @@ export function addReplay(program: Command): void {
     .argument("<run>", "a run's id, a file, or - for stdin")
     .option("--speed <times>", "how much faster, as 2x, or max for no waiting", "1x")
     .option("--from-step <number>", "begin with this step")
-    .addOption(dialectOption("--from <dialect>", "what the file is in (default: what it looks like)"))
-    .option("--full", "thinking, inputs and outputs whole; of a stored run every token")
-    .addOption(
-      new Option("--children <how>", "whether what children do is shown")
-        .choices(["show", "hide"])
-        .default("show"),
-    )
-    .option("--json", "the wire instead, one object a line")
-    .addOption(dialectOption("--dialect <name>", "how the wire is said, with --json (default runwire)"));
+    .addOption(dialectOption("--from <dialect>", "what the file is in (default: what it looks like)"));
+  addShowOptions(replay, "thinking, inputs and outputs whole; of a stored run every token");
   addServerOptions(replay).addHelpText(
     "after",
     "\nExamples:\n  runwire replay run_01HZ7K3M000000000000000000 --speed 2x\n  runwire replay run.loom.jsonl --speed max --json --dialect koder\n\nGaps of more than a few seconds are shortened, and said.",
   );
   replay.action(async (run: string, flags: ReplayFlags) => {
-    if (flags.dialect !== undefined && !flags.json)
-      throw new Error("--dialect is how --json is said; add --json");
+    checkShowFlags(flags);
     const [speed, step] = [speedOf(flags.speed), stepOf(flags.fromStep)];
     const show = (events: AsyncIterable<Event>): Promise<void> => showRecorded(events, speed, step, flags);
     // A server has no run of any other name, so that a file was meant.
@@ -67,7 +56,7 @@ async function showRecorded(
   events: AsyncIterable<Event>,
   speed: number,
   step: number,
-  { json, dialect, full = false, children }: ReplayFlags,
+  { json, dialect, full = false, children = "show" }: ReplayFlags,
 ): Promise<void> {
   const { stdout, env } = process;
   const { signal } = leaving();

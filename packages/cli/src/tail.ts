@@ -4,16 +4,12 @@ import { type Endpoint, gateway, type NewRun } from "@runwire/client";
 import { type Command, Option } from "commander";
 import { exitCodes, leaving } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
+import { addShowOptions, checkShowFlags, type ShowFlags } from "./watch/flags.js";
 import { watch } from "./watch/watch.js";
 import { followWire } from "./watch/wire.js";
-import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
+import { dialectOf } from "./wires/dialect-flags.js";
 
-interface WatchFlags extends ServerFlags {
-  readonly json?: boolean;
-  readonly dialect?: string;
-  readonly full?: boolean;
-  readonly children?: "show" | "hide";
-}
+interface WatchFlags extends ServerFlags, ShowFlags {}
 
 interface RunFlags extends WatchFlags {
   readonly agent?: string;
@@ -56,7 +52,7 @@ export function addRun(program: Command): void {
     .option("--tools <names>", "only these tools, with commas between, as file.*,web.fetch")
     .option("--session <id>", "the session it belongs to")
     .option("--detach", "print the run's id and leave it to itself");
-  addWatchOptions(run);
+  addShowOptions(run, "thinking, inputs and outputs whole; with --json every token");
   addServerOptions(run);
   run.addHelpText(
     "after",
@@ -64,7 +60,7 @@ export function addRun(program: Command): void {
   );
   run.action((prompt: string, flags: RunFlags) =>
     reach(flags, async (endpoint) => {
-      checkFlags(flags);
+      checkShowFlags(flags);
       const created = await gateway(endpoint).createRun(newRunOf(prompt, flags));
       if (!flags.detach) return show(endpoint, created.run_id, flags);
       process.stdout.write(`${flags.json ? JSON.stringify(created) : created.run_id}\n`);
@@ -77,7 +73,7 @@ export function addTail(program: Command): void {
     .command("tail")
     .description("watch a run from its start, and answer what it asks")
     .argument("<run>", "its id");
-  addWatchOptions(tail);
+  addShowOptions(tail, "thinking, inputs and outputs whole; with --json every token");
   addServerOptions(tail);
   tail.addHelpText(
     "after",
@@ -85,28 +81,12 @@ export function addTail(program: Command): void {
   );
   tail.action((run_id: string, flags: WatchFlags) =>
     reach(flags, async (endpoint) => {
-      checkFlags(flags);
+      checkShowFlags(flags);
       // Following waits for a server for ever; one that is not there at the start is more likely a wrong address.
       await gateway(endpoint).getRun(run_id);
       await show(endpoint, run_id, flags);
     }),
   );
-}
-
-function addWatchOptions(command: Command): void {
-  command
-    .option("--full", "thinking, inputs and outputs whole; with --json every token")
-    .addOption(
-      new Option("--children <how>", "whether what children do is shown")
-        .choices(["show", "hide"])
-        .default("show"),
-    )
-    .option("--json", "the wire instead, one object a line")
-    .addOption(dialectOption("--dialect <name>", "how the wire is said, with --json (default runwire)"));
-}
-
-function checkFlags({ dialect, json }: WatchFlags): void {
-  if (dialect !== undefined && !json) throw new Error("--dialect is how --json is said; add --json");
 }
 
 function newRunOf(prompt: string, flags: RunFlags): NewRun {
