@@ -38,6 +38,10 @@ const inheritedIds: ReadonlySet<string> = new Set(
   "session_id thread_id turn_id task_id run_id attempt_id step_id trace_id span_id".split(" "),
 );
 
+function inherited(scope: Scope): Scope {
+  return Object.fromEntries(Object.entries(scope).filter(([name]) => inheritedIds.has(name)));
+}
+
 /** An event's own message, among those that are derived from it. */
 function say(state: RuntimeState, e: Event, around: typeof derive): Step {
   const course = courseOf(state, e);
@@ -45,9 +49,8 @@ function say(state: RuntimeState, e: Event, around: typeof derive): Step {
   const { id, ts, type, payload, run_id, child_id } = e;
   const scope = withoutDefaults(type, e.scope ?? {}, run_id, child_id);
   const own = tell({ type, payload, child_id, scope }, isAgain(contextOf(state, child_id ?? run_id), e));
-  const inherited = Object.fromEntries(Object.entries(scope).filter(([name]) => inheritedIds.has(name)));
   const derived = (of: Derived, i: number): readonly [Bare, string] => [
-    { ...of, child_id, scope: { ...inherited, ...of.scope }, members: { derivedFrom: id } },
+    { ...of, child_id, scope: { ...inherited(scope), ...of.scope }, members: { derivedFrom: id } },
     `${id}:${i + 1}`,
   ];
   const bares: readonly (readonly [Bare, string])[] = [
