@@ -47,12 +47,15 @@ export async function openPage(): Promise<Page> {
   await once(socket, "open");
   const waiting = new Map<number, Waiting>();
   let last = 0;
+  let onLoad = (): void => {};
   socket.on("message", (data) => {
-    const { id, result, error } = JSON.parse(String(data)) as {
+    const { id, method, result, error } = JSON.parse(String(data)) as {
       readonly id?: number;
+      readonly method?: string;
       readonly result?: Facts;
       readonly error?: { readonly message: string };
     };
+    if (method === "Page.loadEventFired") onLoad();
     const asked = id === undefined ? undefined : waiting.get(id);
     if (id === undefined || asked === undefined) return;
     waiting.delete(id);
@@ -84,13 +87,11 @@ export async function openPage(): Promise<Page> {
 
   return {
     async open(url) {
+      const loaded = new Promise<void>((resolve) => {
+        onLoad = resolve;
+      });
       await inPage("Page.navigate", { url });
-      for (let looks = 0; looks < 500; looks++) {
-        const [where, state] = (await evaluate("[location.href, document.readyState]")) as string[];
-        if (where?.startsWith(url) && state === "complete") return;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      throw new Error(`${url} does not load`);
+      await loaded;
     },
     evaluate,
     async close() {

@@ -30,11 +30,7 @@ interface Listener {
 }
 
 async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-  const endsMs = Date.now() + waitMsMax;
-  while (!(await holds())) {
-    if (Date.now() > endsMs) throw new Error(`${what} does not happen`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await expect.poll(holds, { timeout: waitMsMax, interval: 10, message: what }).toBe(true);
 }
 
 /** Word by word, each heard before the next is said; with a cut in the middle. */

@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, watch, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,6 +32,13 @@ export async function startNginx(backend: string): Promise<Front> {
        server { listen unix:${door}; location / { proxy_pass ${backend}; } }
      }`,
   );
+  const opened = new Promise<void>((resolve) => {
+    const watching = watch(folder, (_, name) => {
+      if (name !== "door") return;
+      watching.close();
+      resolve();
+    });
+  });
   const nginx = spawn("nginx", ["-e", "stderr", "-p", folder, "-c", file], { stdio: "ignore" });
   const exited = once(nginx, "exit");
   const clients = new Set<Socket>();
@@ -50,9 +57,7 @@ export async function startNginx(backend: string): Promise<Front> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  for (let waits = 0; waits < 500 && !existsSync(door) && nginx.exitCode === null; waits++)
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  if (!existsSync(door)) throw new Error("nginx does not start");
+  await Promise.race([opened, exited.then(() => Promise.reject(new Error("nginx does not start")))]);
   const cutAll = (): void => {
     for (const client of [...clients]) client.resetAndDestroy();
   };
