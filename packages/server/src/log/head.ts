@@ -106,9 +106,9 @@ export interface Head {
   /** Default position of the last model text. */
   readonly saidPos: number;
   readonly title: string | null;
-  /** The beginning of what was asked, and the model that was asked for; absent in heads from before these were kept. */
-  readonly prompt_preview?: string | null;
-  readonly model?: string | null;
+  /** The beginning of what was asked, and the model that was asked for. */
+  readonly prompt_preview: string | null;
+  readonly model: string | null;
   readonly plan_id: string | null;
   readonly plan: ShownPlan | null;
   /** Since when its plan waits for a person; null where none does. */
@@ -117,8 +117,8 @@ export interface Head {
   /** Of the run and its descendants: a root's is its tree's. */
   readonly usage: { readonly [member: string]: number };
   /** The model that a run of the agent has asked last, and whether it owes for that: until the usage is told. */
-  readonly payee?: Payee;
-  readonly owes?: boolean;
+  readonly payee: Payee | null;
+  readonly owes: boolean | null;
   /** Whether its full view was given a shorter life, which is over. */
   readonly fullGone: boolean;
 }
@@ -147,13 +147,23 @@ export function firstHead(run: RunRecord): Head {
     unsettled: false,
     saidPos: 0,
     title: null,
+    prompt_preview: null,
+    model: null,
     plan_id: null,
     plan: null,
     awaiting: null,
     steps: 0,
     usage: {},
+    payee: null,
+    owes: null,
     fullGone: false,
   };
+}
+
+/** A head from the disk. All have the members of the first, in its order: objects of one shape are copied fastest. */
+export function storedHead(run: string, head: string | null): Head {
+  const first = firstHead(JSON.parse(run) as RunRecord);
+  return head === null ? first : { ...first, ...(JSON.parse(head) as Head) };
 }
 
 /** The head of a tenant's feed: a log that others' records are placed in, with no life of its own. */

@@ -127,7 +127,7 @@ function planOf(head: Head, title: string | null): Waiting | undefined {
   };
 }
 
-function ofRun({ run: { run_id, root_id, session_id }, prompt_preview = null }: Head) {
+function ofRun({ run: { run_id, root_id, session_id }, prompt_preview }: Head) {
   return { run_id, root_id, session_id, prompt_preview };
 }
 
