@@ -10,7 +10,7 @@ import { makeProgram } from "../packages/cli/dist/program.js";
 import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/settings.js";
 
 const { paths, metrics } = await told();
-const commands = commandsPage(await makeProgram());
+const commands = commandsPage(makeProgram());
 const documents = {
   "docs/errors.md": () => errorsPage(Object.entries(errorTable)),
   "docs/cli.md": () => commands,

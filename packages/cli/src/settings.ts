@@ -10,7 +10,7 @@ import {
   logLevels,
   type Settings,
   tenantRates,
-} from "@runwire/server";
+} from "@runwire/server/operate";
 import { type AgentSettings, defaultAgentSettings, readMcp } from "./agent-settings.js";
 import { readHooks } from "./hook-settings.js";
 
