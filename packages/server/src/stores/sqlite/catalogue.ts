@@ -2,8 +2,9 @@
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { type EventType, StoredEvent, type View } from "@runwire/protocol";
-import { firstHead, type Head, type RunRecord } from "../../log/head.js";
+import { firstHead, type Head } from "../../log/head.js";
 import type { BlobRef } from "../../log/record.js";
+import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 
 interface RunRow {

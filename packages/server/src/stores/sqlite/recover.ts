@@ -3,8 +3,9 @@
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Facts, IdSource } from "@runwire/protocol";
-import { advance, feedHead, firstHead, type Head, type RunRecord } from "../../log/head.js";
+import { advance, feedHead, firstHead, type Head } from "../../log/head.js";
 import { isFeed } from "../../log/record.js";
+import type { RunRecord } from "../../log/run-record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
