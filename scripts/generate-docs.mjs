@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { dialects, errorTable, eventTypes, loomNames, runtimeNames } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { makeProgram } from "../packages/cli/dist/program.js";
-import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/settings.js";
+import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/setting-rows.js";
 
 const { paths, metrics } = await told();
 const commands = commandsPage(makeProgram());

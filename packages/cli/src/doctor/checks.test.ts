@@ -9,7 +9,7 @@ import { startGateway } from "@runwire/server";
 import { createKey, readKeys, revokeKey } from "@runwire/server/operate";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type AllSettings, allDefaults } from "../settings.js";
+import { type AllSettings, allDefaults } from "../setting-rows.js";
 import { selfSigned } from "../testing/certificate.js";
 import { access, judgeKeys } from "./access.js";
 import { database, judgeDatabase } from "./database.js";
