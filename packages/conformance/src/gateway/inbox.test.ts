@@ -248,7 +248,7 @@ describe("the inbox", () => {
         fresh.stop();
       }
     }
-    expect(most).toBeGreaterThan(3);
+    expect(most).toBeGreaterThan(1);
     for (const keeper of keepers) keeper.stop();
   });
 
