@@ -12,6 +12,7 @@ import {
 } from "./events.js";
 import { doing, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
 import { emptyTranscript, type ToolCall, type Transcript } from "./transcript.js";
+import { addedUsage } from "./usage.js";
 
 export function reduce(t: Transcript, e: Event): Transcript {
   // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
@@ -139,7 +140,7 @@ function own(t: Transcript, event: Event): Transcript {
     case "steer.leftover":
       return { ...t, steers: [...t.steers, { text: e.payload.text, status: "leftover" }] };
     case "usage":
-      return { ...t, usage: summed(t.usage, e.payload) };
+      return { ...t, usage: addedUsage(t.usage, e.payload) };
     case "state.values":
       return { ...t, values: e.payload };
     case "turn.submitted":
@@ -215,16 +216,4 @@ function answered<P extends Facts>(
   // The first answer stands.
   if (request === undefined || request.status === "resolved") return requests;
   return { ...requests, [id]: { asked: request.asked, status: "resolved", answer } };
-}
-
-function summed(
-  usage: { readonly [member: string]: number },
-  more: Facts,
-): { readonly [member: string]: number } {
-  const sum: { [member: string]: number } = { ...usage };
-  for (const [member, value] of Object.entries(more)) {
-    if (typeof value === "number")
-      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
-  }
-  return sum;
 }

@@ -2,7 +2,8 @@
 // is nowhere stored: it is what the heads of live runs say. Its feed tells of the events that change it.
 
 import type { EventType, Facts, InboxChange, InboxItem } from "@runwire/protocol";
-import { type Head, pendingRequest } from "./head.js";
+import type { Head } from "./head.js";
+import { pendingRequest } from "./requests.js";
 
 export interface Waiting {
   /** The id of the event that asked: items are shown in this order. */

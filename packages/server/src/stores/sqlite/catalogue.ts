@@ -2,8 +2,9 @@
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { type EventType, StoredEvent, type View } from "@runwire/protocol";
-import { type Head, type RunRecord, storedHead } from "../../log/head.js";
+import { type Head, storedHead } from "../../log/head.js";
 import type { BlobRef } from "../../log/record.js";
+import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 
 interface RunRow {
