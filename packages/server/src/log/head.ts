@@ -9,8 +9,12 @@ import {
   isCore,
   isFinal,
   isObject,
+  type Mine,
+  mineOf,
   type RunState,
   type View,
+  withMember,
+  withoutMember,
 } from "@runwire/protocol";
 import {
   type Asked,
@@ -96,6 +100,8 @@ export interface Head {
   /** Tool calls that have started and not ended, with when. */
   readonly calls: { readonly [call_id: string]: string };
   readonly requests: { readonly [id: string]: Request };
+  /** How many these are; absent in heads from before they were counted. */
+  readonly asked?: RequestCounts;
   /** What people have said to it and it has not taken up. */
   readonly steers: readonly Steer[];
   /** Live children. */
@@ -121,6 +127,12 @@ export interface Head {
   readonly owes?: boolean;
   /** Whether its full view was given a shorter life, which is over. */
   readonly fullGone: boolean;
+}
+
+export interface RequestCounts {
+  readonly all: number;
+  /** Those that wait. */
+  readonly open: number;
 }
 
 export interface Payee {
@@ -176,8 +188,8 @@ export function feedHead(tenant: string, log: string): Head {
   });
 }
 
-/** The head after one more record. `payload` is the record's payload, parsed. */
-export function advance(head: Head, record: Record, place: Place, payload: () => Facts): Head {
+/** The head after one more record. `payload` is the record's payload, parsed; `mine` is the fold that this is a step of. */
+export function advance(head: Head, record: Record, place: Place, payload: () => Facts, mine: Mine): Head {
   const views = {
     default: place.defaultPos === 0 ? head.views.default : { pos: place.defaultPos, seq: place.defaultSeq },
     full: place.fullPos === 0 ? head.views.full : { pos: place.fullPos, seq: place.fullSeq },
@@ -186,8 +198,8 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
   const { producer } = record;
   if (producer !== null && producer.log === head.run.run_id)
     moved.producers = withProducer(head.producers, producer);
-  if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload);
-  if (record.type === "usage") return { ...moved, usage: summed(head.usage, payload()) };
+  if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload, mine);
+  if (record.type === "usage") return { ...moved, usage: summed(mine, head.usage, payload()) };
   if (
     record.type === "run.lifecycle" &&
     head.children.includes(record.by) &&
@@ -200,7 +212,7 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
 
 type Moved = { -readonly [K in keyof Head]: Head[K] };
 
-function ownRecord(head: Moved, record: Record, place: Place, payload: () => Facts): Head {
+function ownRecord(head: Moved, record: Record, place: Place, payload: () => Facts, mine: Mine): Head {
   const flow = flowOf(record.type);
   if (flow !== "control") {
     // A delta is pending from the full log until the default log's record that covers it.
@@ -234,27 +246,25 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.model = textOf(p.model, nameCharsMax);
       break;
     case "tool.start":
-      head.calls = { ...head.calls, [p.call_id as string]: record.ts };
+      head.calls = withMember(mine, head.calls, p.call_id as string, record.ts);
       break;
-    case "tool.end": {
-      const { [p.call_id as string]: _, ...open } = head.calls;
-      head.calls = open;
+    case "tool.end":
+      head.calls = withoutMember(mine, head.calls, p.call_id as string);
       break;
-    }
     case "child.spawn":
       head.children = [...head.children, p.child_id as string];
       break;
     case "approval.requested":
-      head.requests = { ...head.requests, [p.approval_id as string]: request("approval", p, record) };
+      ask(head, p.approval_id as string, request("approval", p, record), mine);
       break;
     case "clarify.requested":
-      head.requests = { ...head.requests, [p.clarify_id as string]: request("clarify", p, record) };
+      ask(head, p.clarify_id as string, request("clarify", p, record), mine);
       break;
     case "approval.resolved":
-      head.requests = resolved(head.requests, "approval", p.approval_id as string, p);
+      resolve(head, "approval", p.approval_id as string, p, mine);
       break;
     case "clarify.resolved":
-      head.requests = resolved(head.requests, "clarify", p.clarify_id as string, p);
+      resolve(head, "clarify", p.clarify_id as string, p, mine);
       break;
     case "steer.accepted":
       if (typeof p.steer_id === "string")
@@ -278,7 +288,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.title = p.title as string;
       break;
     case "usage":
-      head.usage = summed(head.usage, p);
+      head.usage = summed(mine, head.usage, p);
       head.owes &&= false;
       break;
     case "model.requested":
@@ -303,12 +313,31 @@ function request(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {
   return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
 }
 
-function resolved(requests: Head["requests"], kind: Request["kind"], id: string, p: Facts): Head["requests"] {
-  const known = pendingRequest(requests, kind, id);
-  if (known === undefined) return requests;
+function ask(head: Moved, id: string, asked: Request, mine: Mine): void {
+  const { all, open } = requestCounts(head);
+  const known = Object.hasOwn(head.requests, id) ? head.requests[id] : undefined;
+  head.asked = {
+    all: known === undefined ? all + 1 : all,
+    open: known?.status === "pending" ? open : open + 1,
+  };
+  head.requests = withMember(mine, head.requests, id, asked);
+}
+
+function resolve(head: Moved, kind: Request["kind"], id: string, p: Facts, mine: Mine): void {
+  const known = pendingRequest(head.requests, kind, id);
+  if (known === undefined) return;
+  const { all, open } = requestCounts(head);
+  head.asked = { all, open: open - 1 };
   const closed = p.outcome === "expired" || p.outcome === "closed";
   const status = closed ? "closed" : "resolved";
-  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p), asked: null } };
+  const answered: Request = { ...known, status, answer: answerOf(known.kind, p), asked: null };
+  head.requests = withMember(mine, head.requests, id, answered);
+}
+
+export function requestCounts({ asked, requests }: Head): RequestCounts {
+  if (asked !== undefined) return asked;
+  const all = Object.values(requests);
+  return { all: all.length, open: all.filter(({ status }) => status === "pending").length };
 }
 
 /** The open request of this kind and id. An approval under a question's id resolves nothing. */
@@ -333,8 +362,8 @@ export function withProducer(producers: Head["producers"], mark: ProducerMark): 
   return { ...producers, [mark.id]: { epoch: mark.epoch, seq: mark.seq } };
 }
 
-function summed(usage: Head["usage"], more: Facts): Head["usage"] {
-  const sum: { [member: string]: number } = { ...usage };
+function summed(mine: Mine, usage: Head["usage"], more: Facts): Head["usage"] {
+  const sum = mineOf<{ [member: string]: number }>(mine, usage);
   for (const [member, value] of Object.entries(more)) {
     if (typeof value === "number")
       sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;

@@ -2,7 +2,7 @@
 // is nowhere stored: it is what the heads of live runs say. Its feed tells of the events that change it.
 
 import type { EventType, Facts, InboxChange, InboxItem } from "@runwire/protocol";
-import { type Head, pendingRequest } from "./head.js";
+import { type Head, pendingRequest, requestCounts } from "./head.js";
 
 export interface Waiting {
   /** The id of the event that asked: items are shown in this order. */
@@ -63,7 +63,7 @@ export function inboxChange(
 }
 
 export function isWaiting(head: Head): boolean {
-  return head.awaiting != null || Object.values(head.requests).some(({ status }) => status === "pending");
+  return head.awaiting != null || requestCounts(head).open > 0;
 }
 
 /** What waits in one run. */
