@@ -31,6 +31,11 @@ export function openReader(path: string): DatabaseSyncInstance {
 }
 
 const sqliteIoErr = 10;
+const sqliteFull = 13;
+
+export function isFull(errcode: number | undefined): boolean {
+  return errcode === sqliteFull;
+}
 
 /**
  * Throws once the files of an open database are no longer where they were: a file that somebody removed or replaced
