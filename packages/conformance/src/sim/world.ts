@@ -11,7 +11,7 @@ import { RunwireError } from "@runwire/protocol";
 import { expectSoundTree } from "../suites/store/soundness.js";
 import type { Key, StoreUnderTest } from "../suites/store/under-test.js";
 import { type Disk, disk, type WriterUnderTest } from "./disk.js";
-import { type Network, network } from "./network.js";
+import { type Network, network, server as serverName } from "./network.js";
 import { type HeldTime, holdTime } from "./time.js";
 
 interface RunningServer {
@@ -74,7 +74,7 @@ export async function simulate(
   const acting = new Map<string, Promise<void>>();
   const failures: unknown[] = [];
   const roots: Key[] = [];
-  const net = network(time.random, { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 });
+  const net = network(time, { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 });
   const held = disk(time.random);
   const counts = { starts: 0, kills: 0, steps: 0 };
   let running: RunningServer | undefined;
@@ -101,15 +101,17 @@ export async function simulate(
     await ending;
     if (running !== undefined) return;
     running = await time.settle(
-      server.start({ dataFolder: folder, port: 0 }, time.clock, (options) => {
-        store = server.openStore({
-          ...options,
-          // So that some of every log is compacted.
-          hotRowsMax: 100,
-          openWriter: (path, durability) => held.open(server.openWriter(path, durability)) as never,
-        });
-        return store as never;
-      }),
+      time.as(serverName, () =>
+        server.start({ dataFolder: folder, port: 0 }, time.clock, (options) => {
+          store = server.openStore({
+            ...options,
+            // So that some of every log is compacted.
+            hotRowsMax: 100,
+            openWriter: (path, durability) => held.open(server.openWriter(path, durability)) as never,
+          });
+          return store as never;
+        }),
+      ),
     );
     counts.starts += 1;
     checkedAfterStart = false;
@@ -125,15 +127,16 @@ export async function simulate(
     held.die();
     const { close } = running;
     running = undefined;
+    time.goOn(serverName);
     // What is left of it in this process is tidied up; it can write and tell nobody.
-    ending = close();
+    ending = time.as(serverName, close);
   }
 
   async function leave(): Promise<void> {
     if (running === undefined) return;
     const { close } = running;
     running = undefined;
-    ending = close();
+    ending = time.as(serverName, close);
     // Connections are still served until it has left.
     await ending;
     net.serve(undefined);
