@@ -138,9 +138,10 @@ function told({ state, reason, parts, tools, settled, plan, steps, title, childr
     settled: settled.map(({ text }) => text),
     steps: steps.map(({ step_kind, plan_steps }) => ({ step_kind, plan_steps })),
     tools: sorted(
-      Object.values(tools).map(({ tool, status, input, output, error }) => ({
-        ...{ tool, status, input, output, error },
-      })),
+      Object.values(tools)
+        // What was being written when it was cut off is no call, where that it was asked for again is not said.
+        .filter(({ status }) => status !== "writing")
+        .map(({ tool, status, input, output, error }) => ({ ...{ tool, status, input, output, error } })),
     ),
     children: sorted(Object.values(children).map(({ transcript }) => told(transcript))),
   };
