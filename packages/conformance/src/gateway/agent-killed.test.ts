@@ -109,8 +109,12 @@ function cursorOf(heard: readonly Heard[], { name }: Dialect, wire: WireName): n
   return (name === "koder" ? seq : (pos ?? event_id ?? sequence ?? params?.sequence)) ?? Number.NaN;
 }
 
+interface Amount {
+  readonly [what: string]: unknown;
+}
+
 /** What was done and said, by everyone, whatever it was called and when it was. */
-function amount(dialect: Dialect, messages: readonly string[]): { readonly [what: string]: unknown } {
+function amount(dialect: Dialect, messages: readonly string[]): Amount {
   const reader = logReader(dialect);
   const events = messages.flatMap((data) => reader.read(data));
   const first = events[0] as Event;
@@ -189,15 +193,10 @@ async function killedAt(n: number, lane: Lane): Promise<readonly (readonly strin
 }
 
 /** Another run of the same request, which was killed at `n`, came to the same. */
-function expectSame(
-  n: number,
-  whole: readonly (readonly string[])[],
-  calmly: readonly (readonly string[])[],
-): void {
+function expectSame(n: number, whole: readonly (readonly string[])[], calmly: readonly Amount[]): void {
   for (const [i, { dialect, detail }] of spoken.entries()) {
-    const calm = amount(dialect, calmly[i] ?? []);
     for (const [what, value] of Object.entries(amount(dialect, whole[i] ?? [])))
-      expect(value, `${what} of ${dialect.name}, ${detail}, killed at ${n}`).toEqual(calm[what]);
+      expect(value, `${what} of ${dialect.name}, ${detail}, killed at ${n}`).toEqual(calmly[i]?.[what]);
   }
 }
 
@@ -218,6 +217,9 @@ describe("the demo", () => {
       const moments = isSoak
         ? Array.from({ length: about }, (_, i) => i + 1)
         : [luck.whole(1, about), luck.whole(about - 20, about + 20)];
+      const calmly = undisturbed.then((said) =>
+        spoken.map(({ dialect }, i) => amount(dialect, said[i] ?? [])),
+      );
       const left = moments.values();
       const failures: unknown[] = [];
       const failed = (error: unknown): void => {
@@ -229,7 +231,7 @@ describe("the demo", () => {
           for (const n of left) {
             const whole = killedAt(n, lane);
             // The others go on: which moments are bad says more than that one is.
-            await whole.then(async (said) => expectSame(n, said, await undisturbed)).catch(failed);
+            await whole.then(async (said) => expectSame(n, said, await calmly)).catch(failed);
           }
         }),
       );

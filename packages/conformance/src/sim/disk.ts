@@ -10,6 +10,9 @@ export interface WriterUnderTest {
   close(): Promise<void>;
 }
 
+/** Of a write: it is asked for, it is about to be stored, it is stored and nobody knows. */
+export type Moment = "asked" | "before" | "after";
+
 export interface Disk {
   /** Whether there is room. */
   full: boolean;
@@ -18,6 +21,8 @@ export interface Disk {
    * answered calls it off.
    */
   ambush(moment: "before" | "after", strike: () => void): () => void;
+  /** Is called at every moment of every write, until it is called off. */
+  watch(seen: (moment: Moment) => void): () => void;
   /** Nothing is written any more, and nobody is answered, until it is opened again. */
   die(): void;
   open(writer: WriterUnderTest): WriterUnderTest;
@@ -31,9 +36,11 @@ export function disk(random: () => number): Disk {
   let life = 0;
   let isFull = false;
   let waiting: { readonly moment: "before" | "after"; readonly strike: () => void } | undefined;
+  const watching = new Set<(moment: Moment) => void>();
   const leaving = new Set<(error: Error) => void>();
 
-  function struck(moment: "before" | "after"): void {
+  function struck(moment: Moment): void {
+    for (const seen of watching) seen(moment);
     if (waiting?.moment !== moment) return;
     const { strike } = waiting;
     waiting = undefined;
@@ -54,6 +61,10 @@ export function disk(random: () => number): Disk {
       return () => {
         if (waiting === mine) waiting = undefined;
       };
+    },
+    watch(seen) {
+      watching.add(seen);
+      return () => void watching.delete(seen);
     },
     die() {
       life += 1;
@@ -84,6 +95,7 @@ export function disk(random: () => number): Disk {
           return isFull ? "full" : "ok";
         },
         async write(list) {
+          struck("asked");
           await pause();
           struck("before");
           if (isDead()) throw gone();
