@@ -25,6 +25,10 @@ import { startServer } from "./server-process.js";
 const luck = chance("agent killed");
 /** Servers at the same time: the demo mostly waits. */
 const lanes = isSoak ? 4 : 3;
+/** How many events the run has. */
+const about = 360;
+/** Between two kills of one run. */
+const stride = 40;
 const serve = [
   process.execPath,
   fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url)),
@@ -163,22 +167,29 @@ async function uncut(lane: Lane, run_id: string): Promise<readonly (readonly str
   );
 }
 
-async function killedAt(n: number, lane: Lane): Promise<readonly (readonly string[])[]> {
+/** Kills the server at each of these events of one run, as far as the run comes. */
+async function killedAt(moments: readonly number[], lane: Lane): Promise<readonly (readonly string[])[]> {
   const run_id = await start(lane);
   const readers = spoken.flatMap((of, i) =>
     wireNames.map(async (wire) => ({ i, wire, heard: await hear(lane, run_id, of, wire) })),
   );
   // What a reader throws meanwhile is heard of below.
   for (const reader of readers) reader.catch(() => {});
-  const { url } = await lane.server;
-  const watch = await openReading("ndjson", url, streamPath({ run_id, dialect: "runwire", detail: "full" }));
-  await Promise.race([watch.ended, watch.until(({ heard }) => heard.length >= n)]);
-  await killAndRestart(lane);
+  for (const n of moments) {
+    const { url } = await lane.server;
+    const path = streamPath({ run_id, dialect: "runwire", detail: "full" });
+    const watch = await openReading("ndjson", url, path);
+    const isThere = watch.until(({ heard }) => heard.length >= n).then(() => true);
+    // The last one comes right after the end, where the run has said less.
+    const goesOn = await Promise.race([watch.ended.then(() => false), isThere]);
+    await killAndRestart(lane);
+    if (!goesOn) break;
+  }
   const all = await Promise.all(readers);
   const whole = await uncut(lane, run_id);
   for (const { i, wire, heard } of all) {
     const { dialect, detail } = spoken[i] as Spoken;
-    const name = `${dialect.name}, ${detail}, ${wire}, killed at ${n}`;
+    const name = `${dialect.name}, ${detail}, ${wire}, killed at ${moments}`;
     expect(
       heard.map(({ data }) => data),
       name,
@@ -193,7 +204,11 @@ async function killedAt(n: number, lane: Lane): Promise<readonly (readonly strin
 }
 
 /** Another run of the same request, which was killed at `n`, came to the same. */
-function expectSame(n: number, whole: readonly (readonly string[])[], calmly: readonly Amount[]): void {
+function expectSame(
+  n: readonly number[],
+  whole: readonly (readonly string[])[],
+  calmly: readonly Amount[],
+): void {
   for (const [i, { dialect, detail }] of spoken.entries()) {
     for (const [what, value] of Object.entries(amount(dialect, whole[i] ?? [])))
       expect(value, `${what} of ${dialect.name}, ${detail}, killed at ${n}`).toEqual(calmly[i]?.[what]);
@@ -211,12 +226,11 @@ describe("the demo", () => {
       const undisturbed = calm.server
         .then(({ url }) => readAll("sse", url, streamPath({ run_id: calmRun })))
         .then(() => uncut(calm, calmRun));
-      const full = 2 * [...dialects.keys()].indexOf("runwire") + views.indexOf("full");
-      // About how many there are; what it says right before its end is worth a kill of its own each time.
-      const about = isSoak ? ((await undisturbed)[full]?.length ?? 0) : 350;
+      // What it says right before its end is worth a kill of its own each time. All of them are all events in turn:
+      // one run is killed at some, the next at those after them.
       const moments = isSoak
-        ? Array.from({ length: about }, (_, i) => i + 1)
-        : [luck.whole(1, about), luck.whole(about - 20, about + 20)];
+        ? Array.from({ length: stride }, (_, i) => Array.from({ length: 50 }, (_, k) => i + 1 + k * stride))
+        : [[luck.whole(1, about)], [luck.whole(about - 20, about + 20)]];
       const calmly = undisturbed.then((said) =>
         spoken.map(({ dialect }, i) => amount(dialect, said[i] ?? [])),
       );
