@@ -30,14 +30,19 @@ export interface Disk {
 }
 
 const writeMsMax = 30;
+const slowMsMax = 3000;
 
-export function disk(random: () => number): Disk {
+/** `slowShare` is of the writes that take long: so long that whoever is told too early has time to be wrong. */
+export function disk(random: () => number, slowShare: number): Disk {
   const counts = { writes: 0, refused: 0, lost: 0 };
   let life = 0;
   let isFull = false;
   let waiting: { readonly moment: "before" | "after"; readonly strike: () => void } | undefined;
   const watching = new Set<(moment: Moment) => void>();
   const leaving = new Set<(error: Error) => void>();
+
+  const writeMs = (dice: number): number =>
+    Math.floor(dice < slowShare ? (dice / slowShare) * slowMsMax : dice ** 4 * writeMsMax);
 
   function struck(moment: Moment): void {
     for (const seen of watching) seen(moment);
@@ -77,13 +82,10 @@ export function disk(random: () => number): Disk {
       const pause = (): Promise<void> =>
         new Promise((resolve, reject) => {
           leaving.add(reject);
-          setTimeout(
-            () => {
-              leaving.delete(reject);
-              resolve();
-            },
-            Math.floor(random() ** 4 * writeMsMax),
-          );
+          setTimeout(() => {
+            leaving.delete(reject);
+            resolve();
+          }, writeMs(random()));
         });
       const isDead = (): boolean => {
         if (mine === life) return false;

@@ -17,6 +17,8 @@ export interface Production {
   readonly by: string;
   /** Up to where it writes before it is never heard of again. */
   readonly goneAfter: number;
+  /** How long it says nothing after each word; by the dice where that is not told. */
+  readonly everyMs?: number;
   /** When it last had something to say that was stored since. */
   contactMs: number;
   readonly lease_ms: number;
@@ -101,13 +103,17 @@ export async function produce(
   world: World,
   name: string,
   drafts: readonly Draft[],
-  { lease_ms = leaseMs, goneAfter = Number.POSITIVE_INFINITY } = {},
+  {
+    lease_ms = leaseMs,
+    goneAfter = Number.POSITIVE_INFINITY,
+    ...pace
+  }: Partial<Pick<Production, "lease_ms" | "goneAfter" | "everyMs">> = {},
 ): Promise<Production> {
   const beganMs = world.time.ms;
   const asked = { prompt: name, producer: "external" as const, lease_ms };
   const { run_id } = await world.persistently(() => world.api.createRun(asked, `make-${name}`));
   world.roots.push({ tenant, run_id });
-  return write(world, name, { run_id, drafts, by: "p", lease_ms, goneAfter, contactMs: beganMs });
+  return write(world, name, { run_id, drafts, by: "p", lease_ms, goneAfter, contactMs: beganMs, ...pace });
 }
 
 /** Another one, for a run that is there. */
@@ -145,7 +151,8 @@ export function write(
           const saidMs = world.time.ms;
           if (at === diesAt) life.abort(new Error("this producer dies"));
           await producer.push(drafts[at] as Draft);
-          if (world.whole(0, 3) === 0) await world.sleep(world.whole(0, 400));
+          if (given.everyMs !== undefined) await world.sleep(given.everyMs);
+          else if (world.whole(0, 3) === 0) await world.sleep(world.whole(0, 400));
           if (world.whole(0, 9) > 0) continue;
           await producer.flush();
           made.acknowledged = Math.max(made.acknowledged, at + 1);

@@ -6,6 +6,7 @@ import { isSoak } from "../gateway/chance.js";
 import { wholeLog } from "../suites/store/soundness.js";
 import type { StoreUnderTest } from "../suites/store/under-test.js";
 import { outcomeOf, prompts, work } from "./agents.js";
+import { day, retentionDays } from "./day.js";
 import { expectTold, type Life, type LifeName, lives, toldNothing } from "./lives.js";
 import { happenings, momentLife } from "./moments.js";
 import { seedsThatFailed } from "./seeds.js";
@@ -37,7 +38,12 @@ const server: ServerUnderTest = {
 const calmly = new Map<string, object>();
 const calm: Circumstances = { faults: { cutShare: 0, silentShare: 0, delayMsMax: 20 } };
 
-async function live(seed: number, life: Life, circumstances: Circumstances = {}): Promise<World> {
+async function live(
+  seed: number,
+  life: Life,
+  circumstances: Circumstances = {},
+  expectMore: () => Promise<void> = async () => {},
+): Promise<World> {
   const told = toldNothing();
   const logs = new Map<string, readonly Event[]>();
   const logOf = async (run_id: string, view: "default" | "full"): Promise<readonly Event[]> => {
@@ -50,14 +56,17 @@ async function live(seed: number, life: Life, circumstances: Circumstances = {})
     seed,
     server,
     (world) => life(world, told),
-    () => expectTold(told, logOf, `feed:${tenant}:runs`, (prompt) => calmly.get(prompt)),
+    async () => {
+      await expectTold(told, logOf, `feed:${tenant}:runs`, (prompt) => calmly.get(prompt));
+      await expectMore();
+    },
     circumstances,
   );
 }
 
 async function liveAs(name: LifeName, seed: number): Promise<World> {
   try {
-    return await live(seed, lives[name]);
+    return await live(seed, lives[name], { slowShare: name === "runs" ? 0 : 0.05 });
   } catch (error) {
     throw new Error(`RUNWIRE_LIFE=${name} RUNWIRE_SEED=${seed}: ${String((error as Error).message)}`, {
       cause: error,
@@ -116,6 +125,18 @@ describe("a simulated world", () => {
   });
 });
 
+describe("a day", () => {
+  it("passes with little to do, and what is seldom due is done", { timeout: 3_600_000 }, async () => {
+    const given = process.env.RUNWIRE_SEED;
+    const seed = Number(given ?? Math.floor(Math.random() * 2 ** 31));
+    const hours = isSoak ? 32 : 2;
+    process.stdout.write(`simulator: a day of ${hours} hours, RUNWIRE_SEED=${seed}\n`);
+    const { life, expectKept } = day(hours);
+    const circumstances = { stepsMax: hours * 20_000, settings: { retentionDoneDays: retentionDays } };
+    await live(seed, life, circumstances, () => expectKept((key) => store.isErased(key)));
+  });
+});
+
 describe("the built-in agent", () => {
   it("goes on when a disk that was full has room again", async () => {
     const full: Life = (world, told) => {
@@ -145,7 +166,7 @@ describe("the write path", () => {
       for (let n = isSoak ? 1 : 1 + Math.floor(Math.random() * stride); ; n += stride) {
         const strike = { moment, n, happening, isStruck: false };
         const seed = Number(process.env.RUNWIRE_SEED ?? 1);
-        await live(seed, momentLife(strike), calm).catch((cause: unknown) => {
+        await live(seed, momentLife(strike), { ...calm, slowShare: 0.3 }).catch((cause: unknown) => {
           throw new Error(`${happening} ${moment} write ${n}: ${(cause as Error).message}`, { cause });
         });
         if (!strike.isStruck) return;

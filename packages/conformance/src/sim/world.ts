@@ -72,7 +72,12 @@ export interface World {
 export interface Circumstances {
   readonly faults?: NetworkFaults;
   readonly stepsMax?: number;
+  /** Of reads and writes that take long: what is read may be old by the time it arrives. */
+  readonly slowShare?: number;
+  readonly settings?: { readonly retentionDoneDays?: number };
 }
+
+const slowMsMax = 30;
 
 const usualFaults: NetworkFaults = { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 };
 /** A world that takes more does not come to its end. */
@@ -88,7 +93,7 @@ export async function simulate(
   server: ServerUnderTest,
   setUp: (world: World) => void,
   expectAll: () => Promise<void>,
-  { faults = usualFaults, stepsMax = stepsMaxUsual }: Circumstances = {},
+  { faults = usualFaults, stepsMax = stepsMaxUsual, slowShare = 0, settings = {} }: Circumstances = {},
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-sim-"));
   const time = holdTime(seed);
@@ -96,7 +101,7 @@ export async function simulate(
   const failures: unknown[] = [];
   const roots: Key[] = [];
   const net = network(time, faults);
-  const held = disk(time.random);
+  const held = disk(time.random, slowShare);
   const audit = auditor();
   const laws: (() => void)[] = [];
   const over = new AbortController();
@@ -122,12 +127,18 @@ export async function simulate(
   const whole = (min: number, max: number): number => min + Math.floor(time.random() * (max - min + 1));
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
+  async function slowly<T>(answer: Promise<T>): Promise<T> {
+    const read = await answer;
+    if (slowShare > 0 && time.random() < slowShare) await sleep(whole(1, slowMsMax));
+    return read;
+  }
+
   async function start(): Promise<void> {
     await ending;
     if (running !== undefined) return;
     running = await time.settle(
       time.as(serverName, () =>
-        server.start({ dataFolder: folder, port: 0 }, time.clock, (options) => {
+        server.start({ ...settings, dataFolder: folder, port: 0 }, time.clock, (options) => {
           const opened = server.openStore({
             ...options,
             // So that some of every log is compacted.
@@ -137,6 +148,8 @@ export async function simulate(
           store = opened;
           return {
             ...opened,
+            head: (key: Key) => slowly(opened.head(key)),
+            read: (...asked: Parameters<typeof opened.read>) => slowly(opened.read(...asked)),
             onMoved: (heard: (log: Key) => void) =>
               opened.onMoved((log) => {
                 audit.moved(log);
