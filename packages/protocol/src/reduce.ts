@@ -68,6 +68,9 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
         : say(mine, t, "reasoning", e.payload.text);
     case "tool.args.delta":
       return stream(mine, t, e.payload, "arguments");
+    case "model.requested":
+    case "model.failed":
+      return withoutUnfinished(t);
     case "tool.output":
       return stream(mine, t, e.payload, "streamed");
     case "tool.call": {
@@ -202,6 +205,17 @@ function tool(
 ): Transcript {
   const call = callOf(t, call_id) ?? { call_id, tool: "", status: "writing", arguments: "", streamed: "" };
   return { ...t, tools: withMember(mine, t.tools, call_id, { ...call, ...change(call) }) };
+}
+
+/** An answer that was cut off in the arguments of a call is asked for again, and they are written anew. */
+function withoutUnfinished(t: Transcript): Transcript {
+  const isUnfinished = ({ status, streamed, text, reasoning }: ToolCall): boolean =>
+    status === "writing" && streamed === "" && text === undefined && reasoning === undefined;
+  if (!Object.values(t.tools).some(isUnfinished)) return t;
+  return {
+    ...t,
+    tools: Object.fromEntries(Object.entries(t.tools).filter(([, call]) => !isUnfinished(call))),
+  };
 }
 
 /** A control event of a call: the first one gives it its place among the parts. */
