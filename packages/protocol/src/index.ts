@@ -62,4 +62,5 @@ export { koderText, runwireText, StoredEvent } from "./stored-event.js";
 export type { Attempt, Task, Tasks } from "./tasks.js";
 export { type OtlpSpan, type OtlpTrace, otlpTrace, type Tracer, tracer } from "./trace.js";
 export * from "./transcript.js";
+export * from "./usage.js";
 export * from "./validate.js";

@@ -13,6 +13,7 @@ import {
 import { type Mine, mineOf, withItem, withMember } from "./folding.js";
 import { doing, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
 import { emptyTranscript, type Part, type ToolCall, type Transcript } from "./transcript.js";
+import { addedUsage } from "./usage.js";
 
 export function reduce(t: Transcript, e: Event): Transcript {
   return reduceIn(null, t, e);
@@ -67,6 +68,9 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
         : say(mine, t, "reasoning", e.payload.text);
     case "tool.args.delta":
       return stream(mine, t, e.payload, "arguments");
+    case "model.requested":
+    case "model.failed":
+      return withoutUnfinished(t);
     case "tool.output":
       return stream(mine, t, e.payload, "streamed");
     case "tool.call": {
@@ -155,7 +159,7 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
     case "steer.leftover":
       return { ...t, steers: withItem(mine, t.steers, { text: e.payload.text, status: "leftover" }) };
     case "usage":
-      return { ...t, usage: summed(mine, t.usage, e.payload) };
+      return { ...t, usage: addedUsage(mine, t.usage, e.payload) };
     case "state.values":
       return { ...t, values: e.payload };
     case "turn.submitted":
@@ -203,6 +207,17 @@ function tool(
   return { ...t, tools: withMember(mine, t.tools, call_id, { ...call, ...change(call) }) };
 }
 
+/** An answer that was cut off in the arguments of a call is asked for again, and they are written anew. */
+function withoutUnfinished(t: Transcript): Transcript {
+  const isUnfinished = ({ status, streamed, text, reasoning }: ToolCall): boolean =>
+    status === "writing" && streamed === "" && text === undefined && reasoning === undefined;
+  if (!Object.values(t.tools).some(isUnfinished)) return t;
+  return {
+    ...t,
+    tools: Object.fromEntries(Object.entries(t.tools).filter(([, call]) => !isUnfinished(call))),
+  };
+}
+
 /** A control event of a call: the first one gives it its place among the parts. */
 function card(
   mine: Mine | null,
@@ -242,17 +257,4 @@ function answered<P extends Facts>(
   // The first answer stands.
   if (request === undefined || request.status === "resolved") return requests;
   return withMember<Answerable<P>>(mine, requests, id, { asked: request.asked, status: "resolved", answer });
-}
-
-function summed(
-  mine: Mine | null,
-  usage: { readonly [member: string]: number },
-  more: Facts,
-): { readonly [member: string]: number } {
-  const sum = mineOf<{ [member: string]: number }>(mine, usage);
-  for (const [member, value] of Object.entries(more)) {
-    if (typeof value === "number")
-      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
-  }
-  return sum;
 }

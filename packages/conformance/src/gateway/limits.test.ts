@@ -12,10 +12,10 @@ import {
   createKey,
   type Gateway,
   type Settings,
-  scopes,
   startGateway,
   systemClock,
 } from "@runwire/server";
+import { scopes } from "@runwire/server/operate";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { call, codeOf, lifecycle, messageOf, type Reply, runPath, say, text } from "./calls.js";
 import { rawAnswer, rawConnection, requestText } from "./raw-http.js";

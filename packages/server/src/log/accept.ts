@@ -4,8 +4,9 @@
 import { type Draft, is, isFinal, limits, RunwireError } from "@runwire/protocol";
 import { descendant, spawn } from "./children.js";
 import type { Commit } from "./commit.js";
-import { type Head, isEnded, requestCounts } from "./head.js";
+import { type Head, isEnded } from "./head.js";
 import { forbidden, headIn, move, type Said } from "./lifecycle.js";
+import { requestCounts } from "./requests.js";
 
 /** Who is writing, so that a retry stores once: the number is that of the first draft. */
 export interface ProducerClaim {

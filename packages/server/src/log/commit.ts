@@ -20,16 +20,7 @@ import {
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
 import { type Group, joinedChars, joinedPayload } from "./groups.js";
-import {
-  advance,
-  feedHead,
-  firstHead,
-  type Head,
-  isEnded,
-  nextIn,
-  type RunRecord,
-  withProducer,
-} from "./head.js";
+import { advance, feedHead, firstHead, type Head, isEnded, nextIn, withProducer } from "./head.js";
 import {
   type Allowance,
   type BlobRef,
@@ -38,6 +29,7 @@ import {
   type ProducerMark,
   type Record,
 } from "./record.js";
+import type { RunRecord } from "./run-record.js";
 
 /** What a writer may do inside the transaction. A throw takes back everything this writer did. */
 export interface Commit {

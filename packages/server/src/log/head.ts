@@ -3,81 +3,28 @@
 // the last stored head.
 
 import {
+  addedUsage,
   type EventType,
   type Facts,
   flowOf,
   isCore,
   isFinal,
-  isObject,
   type Mine,
-  mineOf,
   type RunState,
+  type Usage,
   type View,
   withMember,
   withoutMember,
 } from "@runwire/protocol";
-import {
-  type Asked,
-  nameCharsMax,
-  type ShownPlan,
-  shownApproval,
-  shownPlan,
-  shownPrompt,
-  shownQuestion,
-  textOf,
-} from "./asked.js";
+import { type Asked, nameCharsMax, type ShownPlan, shownPlan, shownPrompt, textOf } from "./asked.js";
 import { covered, type Group, isModelText, pended } from "./groups.js";
 import type { Place, ProducerMark, Record } from "./record.js";
+import { ask, newRequest, type RequestCounts, type Requests, resolve } from "./requests.js";
+import type { RunRecord } from "./run-record.js";
 
 export interface ViewHead {
   readonly pos: number;
   readonly seq: number;
-}
-
-export interface Request {
-  readonly kind: "approval" | "clarify";
-  readonly status: "pending" | "resolved" | "closed";
-  readonly expires_at: string | null;
-  readonly call_id: string | null;
-  /** The answer as JSON text: the same answer again is not a conflict. */
-  readonly answer: string | null;
-  /** What is asked, as long as it is open. */
-  readonly asked: Asked | null;
-}
-
-/** What a client called the request that made a run, and the digest of that request. */
-export interface Idempotency {
-  readonly key: string;
-  readonly digest: string;
-}
-
-/** The run, and the point of its default view, whose conversation another run began with. */
-export interface ForkedFrom {
-  readonly run_id: string;
-  readonly pos: number;
-  readonly seq: number;
-  readonly checkpoint_id?: string;
-  /** The checkpoint that its workspace was restored from; absent where that is fresh. */
-  readonly workspace_from?: string;
-}
-
-/** What a run was created with. */
-export interface RunRecord {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly parent_id: string | null;
-  readonly root_id: string;
-  readonly depth: number;
-  readonly created_at: string;
-  readonly session_id: string | null;
-  readonly agent: string | null;
-  readonly planning_gate: "off" | "preview" | "required";
-  /** Whether someone outside writes it, who must renew a lease of this length. */
-  readonly external: boolean;
-  readonly lease_ms: number;
-  readonly metadata: Facts;
-  readonly idempotency: Idempotency | null;
-  readonly forked_from: ForkedFrom | null;
 }
 
 export interface Steer {
@@ -99,9 +46,9 @@ export interface Head {
   readonly groups: readonly Group[];
   /** Tool calls that have started and not ended, with when. */
   readonly calls: { readonly [call_id: string]: string };
-  readonly requests: { readonly [id: string]: Request };
-  /** How many these are; absent in heads from before they were counted. */
-  readonly asked?: RequestCounts;
+  readonly requests: Requests;
+  /** How many these are; null in heads from before they were counted. */
+  readonly asked: RequestCounts | null;
   /** What people have said to it and it has not taken up. */
   readonly steers: readonly Steer[];
   /** Live children. */
@@ -112,27 +59,21 @@ export interface Head {
   /** Default position of the last model text. */
   readonly saidPos: number;
   readonly title: string | null;
-  /** The beginning of what was asked, and the model that was asked for; absent in heads from before these were kept. */
-  readonly prompt_preview?: string | null;
-  readonly model?: string | null;
+  /** The beginning of what was asked, and the model that was asked for. */
+  readonly prompt_preview: string | null;
+  readonly model: string | null;
   readonly plan_id: string | null;
   readonly plan: ShownPlan | null;
   /** Since when its plan waits for a person; null where none does. */
   readonly awaiting: Pick<Asked, "id" | "at"> | null;
   readonly steps: number;
   /** Of the run and its descendants: a root's is its tree's. */
-  readonly usage: { readonly [member: string]: number };
+  readonly usage: Usage;
   /** The model that a run of the agent has asked last, and whether it owes for that: until the usage is told. */
-  readonly payee?: Payee;
-  readonly owes?: boolean;
+  readonly payee: Payee | null;
+  readonly owes: boolean | null;
   /** Whether its full view was given a shorter life, which is over. */
   readonly fullGone: boolean;
-}
-
-export interface RequestCounts {
-  readonly all: number;
-  /** Those that wait. */
-  readonly open: number;
 }
 
 export interface Payee {
@@ -153,19 +94,30 @@ export function firstHead(run: RunRecord): Head {
     groups: [],
     calls: {},
     requests: {},
+    asked: { all: 0, open: 0 },
     steers: [],
     children: [],
     producers: {},
     unsettled: false,
     saidPos: 0,
     title: null,
+    prompt_preview: null,
+    model: null,
     plan_id: null,
     plan: null,
     awaiting: null,
     steps: 0,
     usage: {},
+    payee: null,
+    owes: null,
     fullGone: false,
   };
+}
+
+/** A head from the disk. All have the members of the first, in its order: objects of one shape are copied fastest. */
+export function storedHead(run: string, head: string | null): Head {
+  const first = firstHead(JSON.parse(run) as RunRecord);
+  return head === null ? first : { ...first, asked: null, ...(JSON.parse(head) as Partial<Head>) };
 }
 
 /** The head of a tenant's feed: a log that others' records are placed in, with no life of its own. */
@@ -199,7 +151,7 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
   if (producer !== null && producer.log === head.run.run_id)
     moved.producers = withProducer(head.producers, producer);
   if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload, mine);
-  if (record.type === "usage") return { ...moved, usage: summed(mine, head.usage, payload()) };
+  if (record.type === "usage") return { ...moved, usage: addedUsage(mine, head.usage, payload()) };
   if (
     record.type === "run.lifecycle" &&
     head.children.includes(record.by) &&
@@ -255,10 +207,10 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.children = [...head.children, p.child_id as string];
       break;
     case "approval.requested":
-      ask(head, p.approval_id as string, request("approval", p, record), mine);
+      ask(head, p.approval_id as string, newRequest("approval", p, record), mine);
       break;
     case "clarify.requested":
-      ask(head, p.clarify_id as string, request("clarify", p, record), mine);
+      ask(head, p.clarify_id as string, newRequest("clarify", p, record), mine);
       break;
     case "approval.resolved":
       resolve(head, "approval", p.approval_id as string, p, mine);
@@ -288,7 +240,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.title = p.title as string;
       break;
     case "usage":
-      head.usage = summed(mine, head.usage, p);
+      head.usage = addedUsage(mine, head.usage, p);
       head.owes &&= false;
       break;
     case "model.requested":
@@ -306,69 +258,8 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
   return head;
 }
 
-function request(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {
-  const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
-  const call_id = typeof p.call_id === "string" ? p.call_id : null;
-  const shown = kind === "approval" ? shownApproval(p) : shownQuestion(p);
-  return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
-}
-
-function ask(head: Moved, id: string, asked: Request, mine: Mine): void {
-  const { all, open } = requestCounts(head);
-  const known = Object.hasOwn(head.requests, id) ? head.requests[id] : undefined;
-  head.asked = {
-    all: known === undefined ? all + 1 : all,
-    open: known?.status === "pending" ? open : open + 1,
-  };
-  head.requests = withMember(mine, head.requests, id, asked);
-}
-
-function resolve(head: Moved, kind: Request["kind"], id: string, p: Facts, mine: Mine): void {
-  const known = pendingRequest(head.requests, kind, id);
-  if (known === undefined) return;
-  const { all, open } = requestCounts(head);
-  head.asked = { all, open: open - 1 };
-  const closed = p.outcome === "expired" || p.outcome === "closed";
-  const status = closed ? "closed" : "resolved";
-  const answered: Request = { ...known, status, answer: answerOf(known.kind, p), asked: null };
-  head.requests = withMember(mine, head.requests, id, answered);
-}
-
-export function requestCounts({ asked, requests }: Head): RequestCounts {
-  if (asked !== undefined) return asked;
-  const all = Object.values(requests);
-  return { all: all.length, open: all.filter(({ status }) => status === "pending").length };
-}
-
-/** The open request of this kind and id. An approval under a question's id resolves nothing. */
-export function pendingRequest(
-  requests: Head["requests"],
-  kind: Request["kind"],
-  id: string,
-): Request | undefined {
-  const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
-  return known?.kind === kind && known.status === "pending" ? known : undefined;
-}
-
-/** An answer as it is compared with the next one: the payload's, or what stands for it where it was spilled. */
-export function answerOf(kind: Request["kind"], p: Facts): string {
-  const member = kind === "approval" ? "input" : "answer";
-  const { spilled } = p;
-  const given = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : (p[member] ?? null);
-  return JSON.stringify(kind === "approval" ? [p.decision, given] : given);
-}
-
 export function withProducer(producers: Head["producers"], mark: ProducerMark): Head["producers"] {
   return { ...producers, [mark.id]: { epoch: mark.epoch, seq: mark.seq } };
-}
-
-function summed(mine: Mine, usage: Head["usage"], more: Facts): Head["usage"] {
-  const sum = mineOf<{ [member: string]: number }>(mine, usage);
-  for (const [member, value] of Object.entries(more)) {
-    if (typeof value === "number")
-      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
-  }
-  return sum;
 }
 
 export function isEnded(head: Head): boolean {

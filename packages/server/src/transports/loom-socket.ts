@@ -121,9 +121,7 @@ async function run(
     wire: loomWire(name),
     backpressure: "lossless",
     sink: {
-      get full() {
-        return sink.full;
-      },
+      isFull: sink.isFull,
       send: sink.send,
       close(how) {
         runs.delete(name);

@@ -108,9 +108,7 @@ export function socketSink(
   const isOpen = (): boolean => ws.readyState === ws.OPEN;
 
   const remove = connections.add({
-    get sentMs() {
-      return sentMs;
-    },
+    sentMs: () => sentMs,
     ping() {
       sentMs = clock.monotonic();
       if (isOpen()) ws.ping();
@@ -136,9 +134,7 @@ export function socketSink(
 
   return {
     sink: {
-      get full() {
-        return full;
-      },
+      isFull: () => full,
       send(bytes) {
         if (!isOpen()) return;
         sentMs = clock.monotonic();

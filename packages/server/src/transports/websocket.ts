@@ -89,9 +89,7 @@ export function webSockets(rooms: Rooms): Sockets {
         rooms,
         options,
         {
-          get full() {
-            return sink.full;
-          },
+          isFull: sink.isFull,
           send: (bytes) => sink.send(bytes, 0),
           close,
         },

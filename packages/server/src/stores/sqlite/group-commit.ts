@@ -9,8 +9,9 @@
 import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
-import { type Head, isEnded, type RunRecord } from "../../log/head.js";
+import { type Head, isEnded } from "../../log/head.js";
 import { type Allowance, isFeed, type Place, type Record } from "../../log/record.js";
+import type { RunRecord } from "../../log/run-record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
@@ -166,7 +167,6 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     };
     const { fresh, kept, keyed, born } = batch;
     const nowMs = clock.now();
-    const monotonicMs = clock.monotonic();
     for (const of of asked) {
       const { tenant } = of;
       const now = (log: string): Head | undefined => fresh.get(tenant, log) ?? headOf(tenant, log);
@@ -177,7 +177,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         headOf: now,
         isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
         // Whoever wrote to it in this batch has renewed it.
-        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id, monotonicMs),
+        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id),
         createdUnder: (key) => keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
         liveRuns: () => watch.liveRuns(tenant) + (born.get(tenant) ?? 0),
       });

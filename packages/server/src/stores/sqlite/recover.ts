@@ -3,7 +3,7 @@
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Facts, IdSource, Mine } from "@runwire/protocol";
-import { advance, feedHead, firstHead, type Head, type RunRecord } from "../../log/head.js";
+import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
 import { isFeed } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
@@ -32,8 +32,7 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
       | { record: string; head: string | null; as_of: number | null }
       | undefined;
     if (row === undefined) return undefined;
-    const head =
-      row.head === null ? firstHead(JSON.parse(row.record) as RunRecord) : (JSON.parse(row.head) as Head);
+    const head = storedHead(row.record, row.head);
     heads.set(tenant, log, head);
     asOf.set(tenant, log, row.as_of ?? 0);
     ids.raise(head.lastId);

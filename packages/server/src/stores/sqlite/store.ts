@@ -1,7 +1,7 @@
 // The SQLite store: heads and hot events in memory, segments on disk behind them. Writing is group-commit.ts,
 // starting is recover.ts; here is where the parts meet, and what is read.
 
-import { statfsSync, statSync } from "node:fs";
+import { existsSync, statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
@@ -291,16 +291,16 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     },
 
     levels(): StoreLevels {
-      const { bavail, bsize } = statfsSync(path);
+      const isThere = existsSync(path);
       return {
-        writing: writer.condition,
+        writing: isThere ? writer.condition : "broken",
         runsLive: watched.liveRuns(),
         appendsWaiting: commits.waiting,
         hotRows: hot.rows,
         hotBytes: hot.bytes,
         databaseBytes: bytesOf(path),
         walBytes: bytesOf(`${path}-wal`),
-        diskFreeBytes: bavail * bsize,
+        diskFreeBytes: isThere ? freeBytes(path) : 0,
       };
     },
 
@@ -313,6 +313,11 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       unlock();
     },
   };
+}
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
 }
 
 function bytesOf(path: string): number {
