@@ -223,7 +223,7 @@ function sharedRanges(): SharedRanges {
     },
     read(name, load, end) {
       const known = kept.get(name);
-      if (known !== undefined) return known;
+      if (known !== undefined) return inNextTurn(known);
       let pending = loading.get(name);
       if (pending === undefined) {
         pending = load().then(
@@ -243,4 +243,9 @@ function sharedRanges(): SharedRanges {
       return pending;
     },
   };
+}
+
+/** So that others come first: a reader that takes whatever it is given would be sent a long log in one turn of the loop. */
+function inNextTurn<T>(value: T): Promise<T> {
+  return new Promise((resolve) => setImmediate(resolve, value));
 }

@@ -330,6 +330,28 @@ describe("a tenant", () => {
     raw.socket.destroy();
   });
 
+  it("whose socket is too fast is read more slowly, and gets every answer [RW-LIMIT-2]", async () => {
+    const { url, acme, globex } = await served({ requestsPerSecond: 50 });
+    const other = await globex.run();
+    const raw = await rawConnection(url);
+    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
+    const head = [...upgrade, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    raw.write(requestText(url, "GET", "/v1/loom", [`Authorization: ${acme.bearer.Authorization}`, ...head]));
+    await raw.until((answer) => answer.includes("101"));
+    const ping = (id: string): Buffer => {
+      const message = Buffer.from(JSON.stringify({ type: "ping", id }));
+      return Buffer.concat([Buffer.from([0x81, 0x80 | message.length, 0, 0, 0, 0]), message]);
+    };
+    const beganMs = performance.now();
+    raw.socket.write(Buffer.concat(Array.from({ length: 70 }, (_, i) => ping(`p${i}`))));
+    expect((await globex.append(other, [custom("in time")])).status).toBe(200);
+    await raw.until((answer) => answer.includes('"p69"'));
+    // Some 20 more than a second's worth.
+    expect(performance.now() - beganMs).toBeGreaterThan(300);
+    expect(raw.text.match(/"pong"/g)).toHaveLength(70);
+    raw.socket.destroy();
+  });
+
   it("has so many live runs at once, and another when one has ended [RW-LIMIT-3]", async () => {
     const { acme, globex } = await served({ liveRunsPerTenantMax: 2 });
     const [run_id] = [await acme.run(), await acme.run()];

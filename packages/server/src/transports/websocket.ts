@@ -96,7 +96,7 @@ export function webSockets(rooms: Rooms): Sockets {
         "wait",
       );
       attach(many);
-      await inOrder(ws, upgrade.socket, addAll(many, members), (text) =>
+      await inOrder(rooms, ws, upgrade, addAll(many, members), (text) =>
         obey(rooms, options, upgrade, many, ws, text),
       );
     },
