@@ -12,6 +12,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -125,6 +126,23 @@ describe("files that are taken away from a running server", () => {
         }));
     }
   }
+});
+
+describe("a disk that fails where nobody waits for an answer", () => {
+  it("takes no more events: the log beside the database cannot be moved into it", () =>
+    onTrial(openSqlite(server), async ({ folder, ingest, store }) => {
+      const key = await newRun({ ingest });
+      const filling = { type: "custom", payload: { text: "x".repeat(16 * 1024) } } as const;
+      const wal = join(folder, "runwire.db-wal");
+      const shortened = async () => {
+        await ingest.append(key, Array(400).fill(filling)).catch(() => {});
+        // What is read back is less than what was written, unless it has just been moved.
+        truncateSync(wal, 5 * 1024 * 1024);
+        return (store as server.Store).levels().writing;
+      };
+      await expect.poll(shortened, { timeout: 15_000, interval: 1200 }).toBe("broken");
+      expect(await codeOf(ingest.append(key, [filling]))).toBe("KAI-SERVER-STORE-0001");
+    }));
 });
 
 describe("a hot row", () => {

@@ -3,7 +3,7 @@
 
 import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { openDatabase } from "./open.js";
+import { isIoError, openDatabase } from "./open.js";
 
 const { path, durability } = workerData as { path: string; durability: "fsync" | "os" };
 const port = parentPort;
@@ -20,7 +20,9 @@ const timer = setInterval(() => {
   if (walBytes < walBytesMin) return;
   try {
     db.exec("PRAGMA wal_checkpoint(PASSIVE)");
-  } catch {
+  } catch (error) {
+    // The end of this thread, and with it of all writing: as after a commit, nobody knows what is on disk.
+    if (isIoError((error as { errcode?: number }).errcode)) throw error;
     // Busy, or a full disk: the log of record is the WAL itself, and the next round tries again.
     return;
   }

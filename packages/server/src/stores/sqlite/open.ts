@@ -37,6 +37,11 @@ export function isFull(errcode: number | undefined): boolean {
   return errcode === sqliteFull;
 }
 
+/** A read, write or flush that failed. */
+export function isIoError(errcode: number | undefined): boolean {
+  return ((errcode ?? 0) & 0xff) === sqliteIoErr;
+}
+
 /**
  * Throws once the files of an open database are no longer where they were: a file that somebody removed or replaced
  * still takes writes, and they are gone with the process.

@@ -4,7 +4,7 @@
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
 import type { StoreLevels } from "../../store.js";
-import { type Durability, isFull, openDatabase } from "./open.js";
+import { type Durability, isFull, isIoError, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
 import { leave, transaction } from "./transaction.js";
@@ -18,8 +18,6 @@ export interface Writer {
   truncate(): Promise<void>;
   close(): Promise<void>;
 }
-
-const sqliteIoErr = 10;
 
 export function writerThread(path: string, durability: Durability): Writer {
   const workerData = { path, durability };
@@ -45,7 +43,7 @@ export function writerThread(path: string, durability: Durability): Writer {
     const full = isFull(answer.errcode) || /full|ENOSPC/i.test(answer.message);
     diskFull = full;
     const error = new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message);
-    if (!full && (answer.errcode & 0xff) === sqliteIoErr) broken = error;
+    if (!full && isIoError(answer.errcode)) broken = error;
     asked?.reject(error);
   });
   for (const worker of [thread, checkpoints]) {
