@@ -199,7 +199,7 @@ export async function simulate(
     if (running === undefined || store === undefined) return;
     if (!checkedAfterStart) {
       checkedAfterStart = true;
-      await audit.lookAgain(store);
+      await audit.lookAgain(store, roots);
       await check();
     }
     await audit.look(store);
