@@ -77,7 +77,7 @@ export interface Circumstances {
   readonly settings?: { readonly retentionDoneDays?: number };
 }
 
-const slowMsMax = 30;
+const slowMsMax = 2000;
 
 const usualFaults: NetworkFaults = { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 };
 /** A world that takes more does not come to its end. */
