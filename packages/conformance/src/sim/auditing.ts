@@ -17,8 +17,8 @@ export interface Auditor {
   /** A log has moved; it is read at the next look. */
   moved(key: Key): void;
   look(store: StoreUnderTest): Promise<void>;
-  /** Reads everything from the start, as whoever comes after a restart. */
-  lookAgain(store: StoreUnderTest): Promise<void>;
+  /** Reads these trees, and all that was known, from the start, as whoever comes after a restart. */
+  lookAgain(store: StoreUnderTest, roots: readonly Key[]): Promise<void>;
   /** What is known of a log; nothing where it never was, or was erased. */
   log(run_id: string, view: View): readonly StoredEvent[];
 }
@@ -114,9 +114,12 @@ export function auditor(): Auditor {
   return {
     moved: (key) => void moved.set(key.run_id, key),
     look,
-    async lookAgain(store) {
+    async lookAgain(store, roots) {
       const before = new Map(runs);
       runs.clear();
+      // Some of what was stored last, nobody has been told of.
+      for (const root of roots)
+        for (const { tenant, run_id } of await store.tree(root)) moved.set(run_id, { tenant, run_id });
       for (const { key } of before.values()) moved.set(key.run_id, key);
       await look(store);
       for (const [run_id, known] of before) {

@@ -77,7 +77,7 @@ export interface Circumstances {
   readonly settings?: { readonly retentionDoneDays?: number };
 }
 
-const slowMsMax = 30;
+const slowMsMax = 2000;
 
 const usualFaults: NetworkFaults = { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 };
 /** A world that takes more does not come to its end. */
@@ -199,7 +199,7 @@ export async function simulate(
     if (running === undefined || store === undefined) return;
     if (!checkedAfterStart) {
       checkedAfterStart = true;
-      await audit.lookAgain(store);
+      await audit.lookAgain(store, roots);
       await check();
     }
     await audit.look(store);
