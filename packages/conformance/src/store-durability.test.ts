@@ -9,6 +9,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -24,7 +25,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
-import { freshIds, newRun, onTrial } from "./suites/store/trial.js";
+import { codeOf, freshIds, newRun, onTrial } from "./suites/store/trial.js";
 
 const writer = fileURLToPath(new URL("./crash-writer.js", import.meta.url));
 const serverPath = import.meta.resolve("@runwire/server");
@@ -102,6 +103,28 @@ describe("a data folder", () => {
     expect(open).toThrow(/^[^\n]{10,200}$/);
     expect(readFileSync(path())).toEqual(garbage);
   });
+});
+
+describe("files that are taken away from a running server", () => {
+  const takers: readonly [string, (path: string) => void][] = [
+    ["removed", (path) => rmSync(path)],
+    ["replaced", (path) => copyFileSync(path, `${path}.new`) ?? renameSync(`${path}.new`, path)],
+  ];
+  for (const file of ["runwire.db", "runwire.db-wal"]) {
+    for (const [how, take] of takers) {
+      it(`take no more events, and that is told: ${file} is ${how}`, () =>
+        onTrial(openSqlite(server), async ({ folder, ingest, store }) => {
+          const key = await newRun({ ingest });
+          const append = () => ingest.append(key, [{ type: "custom", payload: {} }]);
+          await append();
+          take(join(folder, file));
+          for (let tries = 0; tries < 2; tries++)
+            expect(await codeOf(append())).toBe("KAI-SERVER-STORE-0001");
+          expect((store as server.Store).levels()).toMatchObject({ writing: "broken" });
+          expect(await wholeLog(store, key, "full")).toHaveLength(3);
+        }));
+    }
+  }
 });
 
 describe("a hot row", () => {

@@ -169,7 +169,7 @@ function addUsage(usage: Usages, payload: Facts): void {
   const { provider, model } = payload;
   const named = [provider, model].filter((name) => typeof name === "string").join("/") || "unknown";
   const key = usage.has(named) || usage.size < modelsMax ? named : "others";
-  usage.set(key, addedUsage(usage.get(key) ?? {}, payload));
+  usage.set(key, addedUsage(null, usage.get(key) ?? {}, payload));
 }
 
 /** Models whose usage is told apart. */

@@ -212,7 +212,7 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return then(timeline, blockOf(label, harmless(instruction), { mark: "↪ ", style: "cyan" }));
     }
     case "usage":
-      return { timeline: { ...timeline, usage: addedUsage(timeline.usage, e.payload) }, lines: [] };
+      return { timeline: { ...timeline, usage: addedUsage(null, timeline.usage, e.payload) }, lines: [] };
     default: {
       const governed = governanceLines(label, e);
       if (governed.length > 0) return then(timeline, governed);

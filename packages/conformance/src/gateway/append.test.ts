@@ -151,6 +151,50 @@ describe("a batch", () => {
     expect(await allEvents(server.url, run_id)).toHaveLength(2);
   });
 
+  it("that leaves too much open is refused with 413, until something of it has ended [RW-LIMIT-1]", async () => {
+    const run_id = await createRun(server.url);
+    const start = (i: number): Draft => say("tool.start", { call_id: `c${i}`, tool: "look" });
+    const ask = (i: number): Draft => say("clarify.requested", { clarify_id: `q${i}`, question: "?" });
+    const upTo = (max: number, make: (i: number) => Draft) => Array.from({ length: max }, (_, i) => make(i));
+    for (const [make, max, end, what] of [
+      [start, limits.openCallsMax, say("tool.end", { call_id: "c0", ok: true }), "open calls"],
+      [
+        ask,
+        limits.openRequestsMax,
+        say("clarify.resolved", { clarify_id: "q0", answer: "!" }),
+        "open requests",
+      ],
+    ] as const) {
+      expect((await tryAppend(server.url, run_id, upTo(max, make))).status).toBe(200);
+      const refused = await tryAppend(server.url, run_id, [make(max)]);
+      expect([refused.status, messageOf(refused)]).toEqual([
+        413,
+        expect.stringContaining(`a run may have ${max} ${what}`),
+      ]);
+      expect((await tryAppend(server.url, run_id, [end, make(max)])).status).toBe(200);
+    }
+  });
+
+  it("costs what its events cost, however many requests of its run there have been", async () => {
+    const run_id = await createRun(server.url);
+    const asked = Array.from({ length: limits.batchEventsMax / 2 }, (_, i) => [
+      say("approval.requested", { approval_id: `a${i}`, tool: "look" }),
+      say("approval.resolved", { approval_id: `a${i}`, decision: "once" }),
+    ]);
+    for (const batch of [asked, asked.map((pair) => pair.map(renamed))])
+      expect((await tryAppend(server.url, run_id, batch.flat())).status).toBe(200);
+    const refused = await tryAppend(server.url, run_id, [
+      say("approval.requested", { approval_id: "b", tool: "look" }),
+    ]);
+    expect([refused.status, codeOf(refused)]).toEqual([413, "KAI-REQUEST-SIZE-0001"]);
+    expect((await tryAppend(server.url, run_id, [lifecycle("done")])).status).toBe(200);
+  });
+
+  function renamed(draft: Draft): Draft {
+    const { approval_id, ...rest } = draft.payload as { approval_id: string };
+    return { ...draft, payload: { ...rest, approval_id: `again_${approval_id}` } } as Draft;
+  }
+
   it("of another type is refused with 415", async () => {
     const run_id = await createRun(server.url);
     const refused = await call(server.url, "POST", runPath(run_id, "events"), "<a/>", {

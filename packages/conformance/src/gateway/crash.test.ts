@@ -254,6 +254,18 @@ describe("a server that is killed", () => {
     expect(reading.events.at(-1)?.payload).toHaveProperty("reason", expect.stringContaining("producer lost"));
   });
 
+  it("ends no run whose producer was there, when it was only stopped for longer than the lease [RW-LEASE-3]", async () => {
+    const run_id = await createRun(server.url, { lease_ms: 2000 });
+    server.kill("SIGSTOP");
+    await elapse(3000);
+    server.kill("SIGCONT");
+    // Time to see what it has missed, before the producer is heard again.
+    await call(server.url, "GET", "/readyz");
+    await call(server.url, "GET", "/readyz");
+    const renewed = await call(server.url, "POST", `/v1/agent/runs/${run_id}/heartbeat`);
+    expect(renewed.body).toMatchObject({ state: "running" });
+  });
+
   it("remembers answers, producers and erased runs", async () => {
     const run_id = await createRun(server.url);
     const gone = await createRun(server.url);

@@ -2,7 +2,16 @@
 // is space again it goes on by itself.
 
 import { spawnSync } from "node:child_process";
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -131,6 +140,32 @@ describe("a disk that is full", () => {
     const referred = events.flatMap(({ payload }) => (payload as Facts).blob_ref ?? []);
     expect([...blobFiles()].sort()).toEqual([...new Set(referred)].sort());
     expect((await call(url, "GET", "/v1/agent/runs")).body.runs).toHaveLength(1);
+  });
+
+  it("does not keep a server that was killed from starting again, to serve what is there", async ({
+    skip,
+  }) => {
+    if (whyNot !== undefined) skip(`no disk to fill: ${whyNot}`);
+    const small = mkdtempSync(join(tmpdir(), "runwire-disk-"));
+    // The first to be served is killed, the disk fills up, and the second takes its place.
+    const twice =
+      'mount -t tmpfs -o size=4m none "$0" && { "$@"; cat /dev/zero >"$0/ballast"; exec "$@"; } 2>&1';
+    const served = ["unshare", "-rm", "sh", "-c", twice, small, process.execPath, runwire, "serve"];
+    const both = await startServer(served, small);
+    try {
+      const run_id = await createRun(both.url);
+      await append(both.url, run_id, numbered(1));
+      const second = both.line(/^runwire listening on (http:[^\s,]+)/);
+      process.kill(Number(readFileSync(`/proc/${both.pid}/task/${both.pid}/children`, "utf8")), "SIGKILL");
+      const [, again = ""] = await second;
+      expect(numbersOf(await allEvents(again, run_id))).toEqual([1]);
+      expect((await call(again, "GET", "/readyz")).body).toMatchObject({ status: "degraded", disk: "low" });
+      expect((await tryAppend(again, run_id, [largeOutput(1)])).status).toBe(507);
+    } finally {
+      both.kill("SIGTERM");
+      await both.exited;
+      rmSync(small, { recursive: true });
+    }
   });
 });
 

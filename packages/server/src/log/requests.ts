@@ -1,6 +1,6 @@
 // What a run asks of people: its approvals and questions, and how each was answered.
 
-import { type Facts, isObject } from "@runwire/protocol";
+import { type Facts, isObject, type Mine, withMember } from "@runwire/protocol";
 import { type Asked, shownApproval, shownQuestion } from "./asked.js";
 import type { Record } from "./record.js";
 
@@ -26,13 +26,44 @@ export function newRequest(kind: Request["kind"], p: Facts, { id, ts }: Record):
   return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
 }
 
-/** After an answer; one that nobody asked for changes nothing. */
-export function resolved(requests: Requests, kind: Request["kind"], id: string, p: Facts): Requests {
-  const known = pendingRequest(requests, kind, id);
-  if (known === undefined) return requests;
+export interface RequestCounts {
+  readonly all: number;
+  /** Those that wait. */
+  readonly open: number;
+}
+
+/** What a head holds of them. */
+interface Asking {
+  requests: Requests;
+  asked: RequestCounts | null;
+}
+
+export function ask(head: Asking, id: string, request: Request, mine: Mine): void {
+  const { all, open } = requestCounts(head);
+  const known = Object.hasOwn(head.requests, id) ? head.requests[id] : undefined;
+  head.asked = {
+    all: known === undefined ? all + 1 : all,
+    open: known?.status === "pending" ? open : open + 1,
+  };
+  head.requests = withMember(mine, head.requests, id, request);
+}
+
+/** An answer that nobody asked for changes nothing. */
+export function resolve(head: Asking, kind: Request["kind"], id: string, p: Facts, mine: Mine): void {
+  const known = pendingRequest(head.requests, kind, id);
+  if (known === undefined) return;
+  const { all, open } = requestCounts(head);
+  head.asked = { all, open: open - 1 };
   const closed = p.outcome === "expired" || p.outcome === "closed";
   const status = closed ? "closed" : "resolved";
-  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p), asked: null } };
+  const answered: Request = { ...known, status, answer: answerOf(known.kind, p), asked: null };
+  head.requests = withMember(mine, head.requests, id, answered);
+}
+
+export function requestCounts({ asked, requests }: Readonly<Asking>): RequestCounts {
+  if (asked !== null) return asked;
+  const all = Object.values(requests);
+  return { all: all.length, open: all.filter(({ status }) => status === "pending").length };
 }
 
 /** The open request of this kind and id. An approval under a question's id resolves nothing. */

@@ -91,6 +91,18 @@ export function leaseLaws(open: Open): void {
       expect((await trial.store.head(key))?.state).toBe("error");
     }));
 
+  it("time in which the server did not run is nobody's, for no lease [RW-LEASE-3]", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial, { lease_ms: leaseMs });
+      trial.clock.pass(leaseMs - 1);
+      trial.clock.freeze(100 * leaseMs);
+      await trial.ingest.sweep();
+      expect((await trial.store.head(key))?.state).toBe("running");
+      trial.clock.pass(1);
+      await trial.ingest.sweep();
+      expect((await trial.store.head(key))?.state).toBe("error");
+    }));
+
   it("a request past its time is resolved as expired, once, also after a restart [RW-LEASE-4]", () =>
     onTrial(open, async (trial) => {
       const key = await newRun(trial, { lease_ms: leaseMs });

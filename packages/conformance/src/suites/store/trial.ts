@@ -9,6 +9,8 @@ import type { Clock, IngestUnderTest, Key, NewRun, Open, OpenOptions, StoreUnder
 export interface HeldClock extends Clock {
   /** Time passes. */
   pass(ms: number): void;
+  /** Time passes, but the process does not run. */
+  freeze(ms: number): void;
   /** Somebody sets the wall clock; monotonic time does not notice. */
   jump(ms: number): void;
 }
@@ -16,12 +18,19 @@ export interface HeldClock extends Clock {
 export function heldClock(startMs: number = Date.UTC(2026, 4, 14, 19, 42)): HeldClock {
   let wallMs = startMs;
   let monotonicMs = 1000;
+  let frozenMs = 0;
+  const pass = (ms: number): void => {
+    wallMs += ms;
+    monotonicMs += ms;
+  };
   return {
     now: () => wallMs,
     monotonic: () => monotonicMs,
-    pass(ms) {
-      wallMs += ms;
-      monotonicMs += ms;
+    awake: () => monotonicMs - frozenMs,
+    pass,
+    freeze(ms) {
+      pass(ms);
+      frozenMs += ms;
     },
     jump(ms) {
       wallMs += ms;

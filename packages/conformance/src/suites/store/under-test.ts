@@ -11,6 +11,7 @@ export interface Key {
 export interface Clock {
   now(): number;
   monotonic(): number;
+  awake?(): number;
 }
 
 export interface RunUnderTest {

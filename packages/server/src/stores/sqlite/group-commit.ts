@@ -167,7 +167,6 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     };
     const { fresh, kept, keyed, born } = batch;
     const nowMs = clock.now();
-    const monotonicMs = clock.monotonic();
     for (const of of asked) {
       const { tenant } = of;
       const now = (log: string): Head | undefined => fresh.get(tenant, log) ?? headOf(tenant, log);
@@ -178,7 +177,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         headOf: now,
         isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
         // Whoever wrote to it in this batch has renewed it.
-        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id, monotonicMs),
+        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id),
         createdUnder: (key) => keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
         liveRuns: () => watch.liveRuns(tenant) + (born.get(tenant) ?? 0),
       });

@@ -2,16 +2,17 @@
 // when the process dies, however it dies.
 
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import { isFull } from "./open.js";
 
 const sqliteBusy = 5;
-const sqliteFull = 13;
 
 /** Throws one clear line where another process has the lock; returns what frees it. */
 export function lockFile(path: string): () => void {
   let db: DatabaseSyncInstance | undefined;
   try {
     db = new DatabaseSync(`${path}.lock`, { timeout: 0 });
-    db.exec("PRAGMA journal_mode=DELETE");
+    // Nothing is ever written to it, and so it needs no room on a full disk.
+    db.exec("PRAGMA journal_mode=MEMORY");
     db.exec("BEGIN EXCLUSIVE");
     const held = db;
     return () => held.close();
@@ -24,6 +25,6 @@ export function lockFile(path: string): () => void {
 
 function whyNot(errcode: number | undefined, message: string): string {
   if (errcode === sqliteBusy) return "is in use by another server; stop it";
-  if (errcode === sqliteFull) return "is on a full disk, and a start needs some room; free some";
+  if (isFull(errcode)) return "is on a full disk, and a start needs some room; free some";
   return `cannot be locked (${message}); make it writable`;
 }

@@ -1,3 +1,5 @@
+import { statSync } from "node:fs";
+import { basename } from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
 
 /** Whether a commit waits for the disk. */
@@ -26,4 +28,29 @@ export function openDatabase(path: string, durability: Durability): DatabaseSync
 /** A connection that only reads, on the main thread. */
 export function openReader(path: string): DatabaseSyncInstance {
   return new DatabaseSync(path, { timeout: 10_000, readOnly: true });
+}
+
+const sqliteIoErr = 10;
+const sqliteFull = 13;
+
+export function isFull(errcode: number | undefined): boolean {
+  return errcode === sqliteFull;
+}
+
+/**
+ * Throws once the files of an open database are no longer where they were: a file that somebody removed or replaced
+ * still takes writes, and they are gone with the process.
+ */
+export function filesOf(path: string): () => void {
+  const paths = [path, `${path}-wal`];
+  const inodes = (): readonly (number | undefined)[] =>
+    paths.map((file) => statSync(file, { throwIfNoEntry: false })?.ino);
+  const opened = inodes();
+  return () => {
+    const lost = inodes().findIndex((inode, i) => inode !== opened[i]);
+    if (lost === -1) return;
+    throw Object.assign(new Error(`${basename(paths[lost] ?? "")} was removed or replaced`), {
+      errcode: sqliteIoErr,
+    });
+  };
 }

@@ -1,9 +1,12 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Clock } from "../../clock.js";
-import { type Durability, openDatabase } from "./open.js";
+import { type Durability, isFull, openDatabase } from "./open.js";
 import { formatVersion, schema } from "./schema.js";
 
-/** Makes the file what this server reads, and sees that it can be written: a server that could not is not ready. */
+/**
+ * Makes the file what this server reads, and sees that it can be written: a server that could not is not ready. Only on
+ * a full disk it is, for its readers.
+ */
 export function prepareFile(path: string, durability: Durability, clock: Clock): void {
   let db: DatabaseSyncInstance | undefined;
   try {
@@ -24,16 +27,21 @@ export function prepareFile(path: string, durability: Durability, clock: Clock):
     }
     // Tables and indexes that an older server of this format did not have.
     db.exec(schema);
-    db.prepare("INSERT OR REPLACE INTO meta(name, value) VALUES ('opened', ?)").run(
-      new Date(clock.now()).toISOString(),
-    );
+    sayOpened(db, new Date(clock.now()).toISOString());
   } catch (cause) {
-    const { message } = cause as Error;
-    throw new Error(`${path} cannot be used: ${message}; choose another data folder, or restore this one`, {
-      cause,
-    });
+    const { errcode, message } = cause as { errcode?: number; message: string };
+    const mend = isFull(errcode) ? "free some room" : "restore this one";
+    throw new Error(`${path} cannot be used: ${message}; choose another data folder, or ${mend}`, { cause });
   } finally {
     db?.close();
+  }
+}
+
+function sayOpened(db: DatabaseSyncInstance, at: string): void {
+  try {
+    db.prepare("INSERT OR REPLACE INTO meta(name, value) VALUES ('opened', ?)").run(at);
+  } catch (error) {
+    if (!isFull((error as { errcode?: number }).errcode)) throw error;
   }
 }
 

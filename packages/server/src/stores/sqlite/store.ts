@@ -1,7 +1,7 @@
 // The SQLite store: heads and hot events in memory, segments on disk behind them. Writing is group-commit.ts,
 // starting is recover.ts; here is where the parts meet, and what is read.
 
-import { statfsSync, statSync } from "node:fs";
+import { existsSync, statfsSync, statSync } from "node:fs";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
@@ -154,6 +154,9 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
 
     async read(key, view, after, bytesMax) {
       const { tenant, run_id } = key;
+      // Whoever has far to go lets others come first: what is in memory would be read to its end in one turn of the loop.
+      if ((headFor(key)?.views[view].pos ?? 0) - after > cutEvents)
+        await new Promise((resolve) => setImmediate(resolve));
       const head = headFor(key);
       if (head === undefined || after >= head.views[view].pos) return [];
       if (isFeedLog(run_id)) return runs.feedEvents(tenant, run_id, after, cutEvents);
@@ -288,16 +291,16 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     },
 
     levels(): StoreLevels {
-      const { bavail, bsize } = statfsSync(path);
+      const isThere = existsSync(path);
       return {
-        writing: writer.condition,
+        writing: isThere ? writer.condition : "broken",
         runsLive: watched.liveRuns(),
         appendsWaiting: commits.waiting,
         hotRows: hot.rows,
         hotBytes: hot.bytes,
         databaseBytes: bytesOf(path),
         walBytes: bytesOf(`${path}-wal`),
-        diskFreeBytes: bavail * bsize,
+        diskFreeBytes: isThere ? freeBytes(path) : 0,
       };
     },
 
@@ -310,6 +313,11 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
       unlock();
     },
   };
+}
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
 }
 
 function bytesOf(path: string): number {

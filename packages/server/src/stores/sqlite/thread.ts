@@ -2,7 +2,7 @@
 // commit, which with `synchronous=FULL` means after the fsync of the write-ahead log.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { openDatabase } from "./open.js";
+import { filesOf, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import { leave, transaction } from "./transaction.js";
 
@@ -22,11 +22,14 @@ if (port === null) throw new Error("this file runs as a worker thread");
 
 const db = openDatabase(path, durability);
 const commit = transaction(db);
+const checkFiles = filesOf(path);
 
 port.on("message", (ask: Ask) => {
   try {
-    if (ask.kind === "write") commit(ask.list);
-    else if (ask.kind === "truncate") db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    if (ask.kind === "write") {
+      commit(ask.list);
+      checkFiles();
+    } else if (ask.kind === "truncate") db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     else leave(db);
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {

@@ -15,7 +15,7 @@ export interface Watch {
   forget(tenant: string, run_id: string): void;
   /** Starts a lease anew, and those of its live children: whoever writes a run answers for them. */
   renew(head: Head | undefined): void;
-  leaseLost(tenant: string, run_id: string, monotonicMs: number): boolean;
+  leaseLost(tenant: string, run_id: string): boolean;
   due(): readonly DueRun[];
   /** Runs of a tenant in which something waits for a person. */
   waiting(tenant: string): Iterable<RunKey>;
@@ -29,6 +29,8 @@ interface Lease {
 }
 
 export function watch(clock: Clock, heads: RunMap<Head>): Watch {
+  // Leases are renewed by requests, and a server that was stopped heard none.
+  const awake = clock.awake ?? clock.monotonic;
   // Every live run has one.
   const leases = runMap<Lease>();
   /** Runs with pending deltas, or with requests that expire. */
@@ -41,7 +43,7 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
     const key = keyOf(head);
     // A run that nobody outside writes has a lease that does not run out.
     const leaseMs = head.run.external ? head.run.lease_ms : Number.POSITIVE_INFINITY;
-    leases.set(key.tenant, key.run_id, { key, endsMs: clock.monotonic() + leaseMs });
+    leases.set(key.tenant, key.run_id, { key, endsMs: awake() + leaseMs });
     for (const child of head.children) renew(heads.get(key.tenant, child));
   }
 
@@ -76,14 +78,14 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
       return live;
     },
     renew,
-    leaseLost: (tenant, run_id, monotonicMs) =>
-      (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= monotonicMs,
+    leaseLost: (tenant, run_id) =>
+      (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= awake(),
     due() {
       const found: DueRun[] = [];
       const nowMs = clock.now();
-      const monotonicMs = clock.monotonic();
+      const awakeMs = awake();
       for (const { key, endsMs } of leases.values()) {
-        if (endsMs <= monotonicMs) found.push({ why: "lease", key });
+        if (endsMs <= awakeMs) found.push({ why: "lease", key });
       }
       for (const key of restless.values()) {
         const head = heads.get(key.tenant, key.run_id);

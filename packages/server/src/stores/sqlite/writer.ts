@@ -4,7 +4,7 @@
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
 import type { StoreLevels } from "../../store.js";
-import { type Durability, openDatabase } from "./open.js";
+import { type Durability, isFull, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
 import { leave, transaction } from "./transaction.js";
@@ -19,7 +19,6 @@ export interface Writer {
   close(): Promise<void>;
 }
 
-const sqliteFull = 13;
 const sqliteIoErr = 10;
 
 export function writerThread(path: string, durability: Durability): Writer {
@@ -43,7 +42,7 @@ export function writerThread(path: string, durability: Durability): Writer {
       asked?.resolve();
       return;
     }
-    const full = answer.errcode === sqliteFull || /full|ENOSPC/i.test(answer.message);
+    const full = isFull(answer.errcode) || /full|ENOSPC/i.test(answer.message);
     diskFull = full;
     const error = new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message);
     if (!full && (answer.errcode & 0xff) === sqliteIoErr) broken = error;
