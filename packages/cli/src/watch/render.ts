@@ -7,8 +7,19 @@ import { asking, hint } from "./asks.js";
 import { governanceLines } from "./governance.js";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line } from "./line.js";
-import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
-import { flush, say, think } from "./speech.js";
+import {
+  askedIn,
+  askedLines,
+  blockOf,
+  cutLine,
+  endLine,
+  planLines,
+  ruleOf,
+  type Said,
+  stateLine,
+  toolLine,
+} from "./lines.js";
+import { flush, say, streamed, think } from "./speech.js";
 import { candidatesIn, strategyLines } from "./strategies.js";
 import {
   firstTimeline,
@@ -167,14 +178,13 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "turn.submitted":
       return then(
         label === "" ? { ...timeline, asked: true } : timeline,
-        label === "" ? blockOf("", askedWords(e.payload, manner), { mark: "> ", style: "bold" }) : [],
+        label === "" ? askedLines(askedIn(e.payload), manner) : [],
       );
     case "turn.started": {
       // Where it tells what was asked, and nobody did before.
       const { message } = e.payload;
       if (label !== "" || timeline.asked || typeof message !== "string") return { timeline, lines: [] };
-      const asked = blockOf("", beginning(message, manner), { mark: "> ", style: "bold" });
-      return then({ ...timeline, asked: true }, asked);
+      return then({ ...timeline, asked: true }, askedLines(message, manner));
     }
     case "message.settled":
       // What was streamed is there already.
@@ -292,31 +302,4 @@ function moved(
     [stateLine(label, state, reason), ...hint(manner, label, `runwire approve ${run_id}`)],
     change,
   );
-}
-
-/** Of what a person asked: it may be a whole book. */
-const askedCharsMax = 2000;
-/** What is kept of a tool's own words while it runs. */
-const streamedCharsMax = 64 * 1024;
-
-function streamed(voice: Voice, call_id: unknown, text: string): Said {
-  if (typeof call_id !== "string") return { voice, lines: [] };
-  const before = voice.tools.get(call_id)?.streamed ?? "";
-  const tools = withTool(voice, call_id, { streamed: (before + text).slice(-streamedCharsMax) });
-  return { voice: { ...voice, tools }, lines: [] };
-}
-
-/** What a person asked, from the last message that is theirs. */
-function askedWords({ messages }: Facts, manner: Manner): string {
-  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
-  const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
-  const { content } = last ?? {};
-  if (content === undefined) return "";
-  return beginning(typeof content === "string" ? content : JSON.stringify(content), manner);
-}
-
-function beginning(text: string, { full }: Manner): string {
-  if (full || text.length <= askedCharsMax) return harmless(text);
-  const shown = text.slice(0, askedCharsMax).replace(/[\ud800-\udbff]$/, "");
-  return `${harmless(shown)}… (${(text.length - shown.length).toLocaleString("en")} more)`;
 }
