@@ -51,6 +51,8 @@ export const toolLimits = {
   mcpSchemaCharsMax: 64 * KiB,
   mcpResultCharsMax: 4 * MiB,
   mcpErrorCharsMax: 4096,
-  /** One message of a server on stdio. */
+  /** Before a stream that broke off is gone on with, whatever the server asks for. */
+  mcpResumeMs: 500,
+  /** One message of a server. */
   mcpMessageBytesMax: 8 * MiB,
 } as const;

@@ -6,6 +6,7 @@ import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotoc
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { toolLimits } from "./limits.js";
+import { mcpFetch } from "./mcp-fetch.js";
 import { systemPath } from "./process-group.js";
 import { until } from "./until.js";
 
@@ -112,8 +113,16 @@ async function connect(server: McpServer, on: { lost(): void; doubted(): void })
 
 function transportTo(server: McpServer): Link["transport"] {
   if ("url" in server) {
-    const { url, headers = {} } = server;
-    return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { ...headers } } });
+    const { url, headers = {}, connectMs = toolLimits.mcpConnectMs, callMs = toolLimits.mcpCallMs } = server;
+    const transport = new StreamableHTTPClientTransport(new URL(url), {
+      requestInit: { headers: { ...headers } },
+      fetch: mcpFetch({
+        answerMs: Math.max(connectMs, callMs),
+        // As on stdio: whoever waits for an answer on this connection is told.
+        tooLarge: () => void transport.close(),
+      }),
+    });
+    return transport;
   }
   const { command, args = [], env = {}, cwd } = server;
   return new StdioClientTransport({

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { outcomeOf, type TestContext, testContext } from "../testing/context.js";
+import { mcpEndless } from "../testing/mcp-endless.js";
 import { type McpHttp, mcpHttp } from "../testing/mcp-http.js";
 import { toolLimits } from "./limits.js";
 import { type McpServer, type McpTools, mcpTools } from "./mcp.js";
@@ -226,6 +227,34 @@ describe("an MCP server that is a URL", () => {
     const { kind, message } = await call("test.echo");
     expect(kind).toBe("unreachable");
     expect(message).not.toContain("127.0.0.1");
+  });
+});
+
+describe("an MCP server that is a URL and does not come to an end", () => {
+  it.each(["json", "event", "line", "refusal"])("with one message is cut off: %s", async (way) => {
+    const endless = await mcpEndless();
+    const { call } = await open({ name: "test", url: endless.url });
+    expect(await call(`test.${way}`)).toMatchObject({ kind: "unreachable" });
+    await expect.poll(endless.openCount).toBe(0);
+    expect(await call(`test.${way}`)).toMatchObject({ kind: "unreachable" });
+    await endless.close();
+  });
+
+  it.each(["events", "silence"])("is not listened to when its call has timed out: %s", async (way) => {
+    const endless = await mcpEndless();
+    const { call } = await open({ name: "test", url: endless.url, callMs: 300, connectMs: 1000 });
+    expect(await call(`test.${way}`)).toMatchObject({ kind: "timeout" });
+    await expect.poll(endless.openCount, { timeout: 5000 }).toBe(0);
+    await endless.close();
+  });
+
+  it("is asked to go on now and then, however often it asks for that", async () => {
+    const endless = await mcpEndless();
+    const { call } = await open({ name: "test", url: endless.url, callMs: 1500 });
+    expect(await call("test.again")).toMatchObject({ kind: "timeout" });
+    expect(endless.streamCount()).toBeGreaterThan(0);
+    expect(endless.streamCount()).toBeLessThan(5);
+    await endless.close();
   });
 });
 

@@ -1,0 +1,90 @@
+// An MCP server behind HTTP whose answers to calls do not end, each in a way of its own.
+
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface McpEndless {
+  readonly url: string;
+  /** Answers to calls that are still being sent. */
+  openCount(): number;
+  /** How often a stream was asked for: to listen, or to go on with one that broke off. */
+  streamCount(): number;
+  close(): Promise<void>;
+}
+
+const eventStream = { "content-type": "text/event-stream" };
+
+const ways: { readonly [tool: string]: (response: ServerResponse) => void } = {
+  json: (response) =>
+    pour(response.writeHead(200, { "content-type": "application/json" }), "[".repeat(65_536)),
+  event: (response) => pour(response.writeHead(200, eventStream), `data: ${"x".repeat(65_536)}\n`),
+  line: (response) => pour(response.writeHead(200, eventStream), "x".repeat(65_536)),
+  refusal: (response) => pour(response.writeHead(500), "x".repeat(65_536)),
+  /** Many small ones, and more of them than one may be large. */
+  events: (response) => pour(response.writeHead(200, eventStream), `: ${"x".repeat(65_536)}\r\n\r\n`),
+  silence: (response) => void response.writeHead(200, eventStream).write(":\n\n"),
+  /** Ends at once, and wants to be asked again at once. */
+  again: (response) => void response.writeHead(200, eventStream).end("retry: 0\nid: 1\ndata:\n\n"),
+};
+
+export async function mcpEndless(): Promise<McpEndless> {
+  let openCount = 0;
+  let streamCount = 0;
+  const server = createServer(async (request, response) => {
+    if (request.method === "GET") {
+      streamCount++;
+      ways.again?.(response);
+      return;
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString() || "{}");
+    const answer = (result: object): void => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    };
+    switch (method) {
+      case "initialize":
+        answer({
+          protocolVersion: params.protocolVersion,
+          capabilities: { tools: {} },
+          serverInfo: { name: "endless", version: "1" },
+        });
+        break;
+      case "ping":
+        answer({});
+        break;
+      case "tools/list":
+        answer({ tools: Object.keys(ways).map((name) => ({ name, inputSchema: { type: "object" } })) });
+        break;
+      case "tools/call":
+        openCount++;
+        response.once("close", () => openCount--);
+        ways[params.name]?.(response);
+        break;
+      default:
+        response.writeHead(202).end();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    openCount: () => openCount,
+    streamCount: () => streamCount,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function pour(response: ServerResponse, text: string): void {
+  const piece = Buffer.from(text);
+  const more = (): void => {
+    while (!response.destroyed && response.write(piece));
+  };
+  response.on("drain", more);
+  more();
+}
