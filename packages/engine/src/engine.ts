@@ -45,12 +45,12 @@ export function engine(options: EngineOptions): MakeAgent {
   // What does not fit is no business of the operator's commands.
   const hooks = [inputCheckHook, ...commands.map(commandHook)];
   return (host: AgentHost): Agent => {
-    const sources = mcp.map((server) =>
-      mcpSource(server, host.clock, (name, error) => {
-        const why = error instanceof Error ? error.message : String(error);
-        host.report("warn", "mcp server not reached", { server: name, error: why });
-      }),
-    );
+    const ownNames = new Set(own.map(({ name }) => name));
+    const unreached = (server: string, error: unknown): void => {
+      const why = error instanceof Error ? error.message : String(error);
+      host.report("warn", "mcp server not reached", { server, error: why });
+    };
+    const sources = mcp.map((server) => mcpSource(server, host.clock, unreached, ownNames));
     // Begun now, so that the first run need not wait for them.
     void gathered(sources);
     const ids = idSource(Math.random);

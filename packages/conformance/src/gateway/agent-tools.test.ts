@@ -38,9 +38,11 @@ let remote: McpHttp;
 let server: ServerProcess;
 let pageUrl = "";
 
+const mcpProgram = here("../../../engine/dist/testing/mcp-stdio.js");
 const mcp = () => ({
   far: { url: remote.url, headers: { Authorization: "Bearer of-mcp" } },
-  test: { command: process.execPath, args: [here("../../../engine/dist/testing/mcp-stdio.js")] },
+  test: { command: process.execPath, args: [mcpProgram] },
+  twice: { command: process.execPath, args: [mcpProgram, "twice"] },
   gone: { url: "http://127.0.0.1:1/mcp" },
 });
 
@@ -111,7 +113,7 @@ const endsIn = async (run_id: string): Promise<readonly Facts[]> =>
   ofType(await ended(server.url, run_id), "tool.end");
 
 describe("tools by settings", () => {
-  it("are those of every MCP server that can be reached, and runs go on without the others", async () => {
+  it("are those of every MCP server that gives them, and runs go on without the others", async () => {
     const run_id = await start(server.url, calling("test.echo", { city: "Rome" }));
     const events = await ended(server.url, run_id);
     expect(ofType(events, "tool.start")).toMatchObject([{ tool: "test.echo", skill_id: "test@1.0.0" }]);
@@ -122,6 +124,7 @@ describe("tools by settings", () => {
     expect(tools).toEqual(expect.arrayContaining(["shell", "web_fetch", "file_read", "test_add"]));
     expect(tools.filter((name) => name.startsWith("gone"))).toEqual([]);
     expect(server.stderr).toContain('"what":"mcp server not reached","server":"gone"');
+    expect(server.stderr).toContain('"what":"mcp server not reached","server":"twice"');
     // What such a server would bring may be asked for; what no server would may not.
     await ended(server.url, await start(server.url, script(), { tools: ["gone.*", "test.echo"] }));
   });

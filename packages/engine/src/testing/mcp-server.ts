@@ -59,9 +59,8 @@ const handlers: { readonly [name: string]: Handler } = {
 
 const readOnly = new Set(["echo", "add"]);
 
-export function mcpTestServer(): Server {
+export function mcpTestServer(names = Object.keys(handlers)): Server {
   const server = new Server({ name: "test", version: "1.0.0" }, { capabilities: { tools: {} } });
-  const names = Object.keys(handlers);
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
     // In two pages.
     const isFirst = params?.cursor === undefined;

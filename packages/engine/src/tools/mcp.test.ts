@@ -190,6 +190,11 @@ describe("an MCP server that is a command", () => {
     await expect.poll(() => isRunning(pid)).toBe(false);
   });
 
+  it("that names two tools alike, or one like one of ours, gives none", async () => {
+    await expect(open(stdio({ args: [program, "twice"] }))).rejects.toThrow("two tools named test.echo");
+    await expect(mcpTools([stdio()], new Set(["test.pid"]))).rejects.toThrow("two tools named test.pid");
+  });
+
   it("that does not exist, or never answers, is told of by name", { timeout: 30_000 }, async () => {
     await expect(open(stdio({ command: "/no/such/program" }))).rejects.toThrow(
       "the MCP server test gives no tools",

@@ -22,14 +22,22 @@ export interface McpTools {
   close(): Promise<void>;
 }
 
-/** Connects to all of them. Throws, with none left running, when one cannot be connected to or names its tools badly. */
-export async function mcpTools(servers: readonly McpServer[]): Promise<McpTools> {
+/**
+ * Connects to all of them. Throws, with none left running, when one cannot be connected to or names its tools badly: twice
+ * the same, or like one that there is.
+ */
+export async function mcpTools(
+  servers: readonly McpServer[],
+  taken: ReadonlySet<string> = new Set(),
+): Promise<McpTools> {
   const connections = servers.map((server) => ({ server, connection: mcpConnection(server) }));
   const close = async (): Promise<void> => {
     await Promise.allSettled(connections.map(({ connection }) => connection.close()));
   };
   try {
-    const lists = await Promise.all(connections.map(({ server, connection }) => toolsOf(server, connection)));
+    const lists = await Promise.all(
+      connections.map(({ server, connection }) => toolsOf(server, connection, taken)),
+    );
     return { tools: lists.flat(), close };
   } catch (error) {
     await close();
@@ -37,13 +45,23 @@ export async function mcpTools(servers: readonly McpServer[]): Promise<McpTools>
   }
 }
 
-async function toolsOf(server: McpServer, connection: McpConnection): Promise<readonly Tool[]> {
+async function toolsOf(
+  server: McpServer,
+  connection: McpConnection,
+  taken: ReadonlySet<string>,
+): Promise<readonly Tool[]> {
   if (!/^[a-z0-9][a-z0-9_-]{0,31}$/.test(server.name))
     throw new Error(`an MCP server cannot be named ${server.name}`);
   try {
     const listed = await list(connection);
     const version = (await connection.client()).getServerVersion()?.version;
-    return listed.map((tool) => toolFrom(server, version, tool, connection));
+    const tools = listed.map((tool) => toolFrom(server, version, tool, connection));
+    const names = new Set(taken);
+    for (const { name } of tools) {
+      if (names.has(name)) throw new Error(`there would be two tools named ${name}`);
+      names.add(name);
+    }
+    return tools;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`the MCP server ${server.name} gives no tools: ${why}`, { cause });

@@ -19,6 +19,8 @@ export function mcpSource(
   { monotonic }: Pick<AgentHost["clock"], "monotonic">,
   /** Hears of every try that failed. */
   failed: (server: string, error: unknown) => void,
+  /** Names that its tools cannot have. */
+  taken: ReadonlySet<string>,
 ): ToolSource {
   let opening: Promise<McpTools> | undefined;
   let againMs = 0;
@@ -28,7 +30,7 @@ export function mcpSource(
     async tools() {
       if (opening === undefined || monotonic() >= againMs) {
         againMs = Number.POSITIVE_INFINITY;
-        opening = openMcp(server);
+        opening = openMcp(server, taken);
         opening.catch((error: unknown) => {
           againMs = monotonic() + toolLimits.mcpRetryMs;
           if (!isClosed) failed(server.name, error);
@@ -47,9 +49,9 @@ export function mcpSource(
 }
 
 /** Most servers have none of them: what speaks to one is loaded for the first. */
-export async function openMcp(server: McpServer): Promise<McpTools> {
+export async function openMcp(server: McpServer, taken?: ReadonlySet<string>): Promise<McpTools> {
   const { mcpTools } = await import("./mcp.js");
-  return mcpTools([server]);
+  return mcpTools([server], taken);
 }
 
 /** All that can be had, and the names of the sources that cannot. */
