@@ -1,4 +1,6 @@
 import { existsSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -232,6 +234,31 @@ describe("an MCP server that is a URL", () => {
     const { kind, message } = await call("test.echo");
     expect(kind).toBe("unreachable");
     expect(message).not.toContain("127.0.0.1");
+  });
+});
+
+describe("why an MCP server that is a URL gives no tools", () => {
+  it("is told without the keys that are in its settings", async () => {
+    const withPassword = http.url.replace("http://", "http://me:secret@");
+    for (const wrong of [
+      { url: withPassword },
+      { url: `${withPassword}?key=secret two` },
+      { url: http.url, headers: { authorization: "Bearer secret\nX" } },
+    ]) {
+      const failed = await open({ name: "test", ...wrong }).catch(String);
+      expect(failed).toContain("the MCP server test gives no tools: ");
+      expect(failed).not.toContain("secret");
+    }
+  });
+
+  it("is told in a line, however much it answers", async () => {
+    const talker = createServer((_, response) => response.writeHead(500).end("x".repeat(1_000_000)));
+    await new Promise<void>((resolve) => talker.listen(0, "127.0.0.1", resolve));
+    const { port } = talker.address() as AddressInfo;
+    const failed = String(await open({ name: "test", url: `http://127.0.0.1:${port}` }).catch(String));
+    expect(failed).toContain("gives no tools");
+    expect(failed.length).toBeLessThan(toolLimits.mcpErrorCharsMax + 100);
+    talker.close();
   });
 });
 

@@ -63,9 +63,17 @@ async function toolsOf(
     }
     return tools;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`the MCP server ${server.name} gives no tools: ${why}`, { cause });
+    throw new Error(`the MCP server ${server.name} gives no tools: ${whyNot(cause, server)}`, { cause });
   }
+}
+
+/** For operators, in logs: without what the settings say of the way there, which may hold a key. */
+function whyNot(error: unknown, server: McpServer): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!("url" in server)) return cut(message);
+  const { url, headers = {} } = server;
+  const hidden = [url, new URL(url).href, ...Object.values(headers)].filter((value) => value !== "");
+  return cut(hidden.reduce((text, value) => text.replaceAll(value, "…"), message));
 }
 
 async function list(connection: McpConnection): Promise<readonly McpTool[]> {
