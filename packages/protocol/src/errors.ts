@@ -415,6 +415,13 @@ export const errorTable = {
     title: "too many live runs",
     help: "The message names the limit. Wait until some of your runs have ended, or end them.",
   },
+  "KAI-LIMIT-GRANTS-0001": {
+    status: 429,
+    grpc: "RESOURCE_EXHAUSTED",
+    retry: true,
+    title: "too many tickets and sessions",
+    help: "The message names the limit. Use a ticket again while it lasts, ask for shorter ones (`ttl_s`), or wait until some have ended.",
+  },
   "KAI-MODEL-KEY-0001": {
     status: 422,
     grpc: "INVALID_ARGUMENT",

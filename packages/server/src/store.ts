@@ -166,6 +166,8 @@ export interface Grants {
   put(grant: Grant): Promise<void>;
   /** Undefined where there is none, or it is over by the wall clock. */
   get(hash: string): Promise<Grant | undefined>;
+  /** How many a tenant has that are not over. */
+  count(tenant: string): Promise<number>;
   /** Stores the first use; later ones change nothing. */
   use(hash: string, atMs: number): Promise<void>;
   drop(hash: string): Promise<void>;

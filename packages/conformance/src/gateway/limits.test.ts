@@ -272,19 +272,25 @@ function expectLater(reply: Reply, code: string, names: RegExp): number {
 }
 
 describe("a tenant", () => {
-  it("that asks too fast is told when to come back, and is let in then [RW-LIMIT-2]", async () => {
-    const { acme, globex } = await served({ requestsPerSecond: 20 });
-    let refused: Reply | undefined;
-    for (let i = 0; i < 500 && refused === undefined; i++) {
-      const reply = await acme.call("GET", "/v1/agent/runs");
-      if (reply.status !== 200) refused = reply;
-    }
-    aheadMs += expectLater(refused as Reply, "KAI-LIMIT-RATE-0001", /20 requests a second are allowed/);
-    expect((await acme.call("GET", "/v1/agent/runs")).status).toBe(200);
-    for (let i = 0; i < 10; i++) expect((await globex.call("GET", "/v1/agent/runs")).status).toBe(200);
-    // What asks for no credential costs none of it.
-    for (let i = 0; i < 100; i++) expect((await acme.call("GET", "/livez")).status).toBe(200);
-  });
+  it.each([
+    ["asks", "GET", "/v1/agent/runs", undefined],
+    ["signs in", "POST", "/v1/session", {}],
+  ])(
+    "that %s too fast is told when to come back, and is let in then [RW-LIMIT-2]",
+    async (_, method, path, body) => {
+      const { acme, globex } = await served({ requestsPerSecond: 20 });
+      let refused: Reply | undefined;
+      for (let i = 0; i < 500 && refused === undefined; i++) {
+        const reply = await acme.call(method, path, body);
+        if (reply.status >= 300) refused = reply;
+      }
+      aheadMs += expectLater(refused as Reply, "KAI-LIMIT-RATE-0001", /20 requests a second are allowed/);
+      expect((await acme.call("GET", "/v1/agent/runs")).status).toBe(200);
+      for (let i = 0; i < 10; i++) expect((await globex.call("GET", "/v1/agent/runs")).status).toBe(200);
+      // What asks for no credential costs none of it.
+      for (let i = 0; i < 100; i++) expect((await acme.call("GET", "/livez")).status).toBe(200);
+    },
+  );
 
   it("that appends too much is told when to come back; nothing of it is stored until then [RW-LIMIT-2]", async () => {
     const { acme, globex } = await served({ eventsPerSecond: 10 });

@@ -14,6 +14,7 @@ import {
   sessionOf,
   ticketFirstUseMs,
 } from "../auth/gate.js";
+import { type GrantRoom, grantRoom } from "../auth/grant-room.js";
 import { wrongBody } from "../http/check.js";
 import { isOwnPage, isTls } from "../http/front.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
@@ -56,6 +57,7 @@ export function accessRoutes(
   auth: AuthMode,
   credentials: Credentials | null,
 ): readonly Route[] {
+  const room = grantRoom(rooms.store.grants, rooms.clock);
   return [
     route({
       method: "POST",
@@ -71,7 +73,7 @@ export function accessRoutes(
           ),
         },
       },
-      handle: (call) => makeTicket(rooms, call),
+      handle: (call) => makeTicket(rooms, room, call),
     }),
     route({
       method: "POST",
@@ -82,7 +84,7 @@ export function accessRoutes(
       answers: {
         201: { does: "signed in; the cookie is for this origin's pages", content: json(sessionShape) },
       },
-      handle: (call) => signIn(rooms, auth, credentials, call),
+      handle: (call) => signIn(rooms, room, auth, credentials, call),
     }),
     route({
       method: "GET",
@@ -108,6 +110,7 @@ export function accessRoutes(
 
 async function makeTicket(
   rooms: Rooms,
+  room: GrantRoom,
   { body, tenant, caller }: Call<unknown, z.output<typeof newTicket>>,
 ): Promise<Reply> {
   const runs = [...(body.runs ?? []), ...(body.run_id == null ? [] : [body.run_id])];
@@ -120,6 +123,7 @@ async function makeTicket(
   if (resource.length === 0)
     throw wrongBody("say what the ticket is for: `run_id`, `runs`, `run_list`, `inbox` or `session_id`");
   for (const run_id of runs) await readableHead(rooms, { tenant, run_id });
+  await room(tenant);
   const secret = newSecret("tkt");
   const madeMs = rooms.clock.now();
   const endsMs = Math.min(madeMs + (body.ttl_s ?? ticketSecondsDefault) * 1000, caller.endsMs);
@@ -140,6 +144,7 @@ async function makeTicket(
 
 async function signIn(
   rooms: Rooms,
+  room: GrantRoom,
   auth: AuthMode,
   credentials: Credentials | null,
   { req, body }: Call<unknown, z.output<typeof newSession>>,
@@ -151,6 +156,9 @@ async function signIn(
   const token = body.key ?? bearerOf(req);
   if (token === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0001", "send `key`");
   const caller = await credentials.check(token);
+  // Nobody was known when this came in, so it is counted now.
+  rooms.quotas.enter(caller.tenant)();
+  await room(caller.tenant);
   const secret = newSecret("ses");
   const madeMs = rooms.clock.now();
   const endsMs = Math.min(madeMs + sessionMs, caller.endsMs);

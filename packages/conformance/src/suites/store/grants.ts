@@ -55,6 +55,12 @@ export function grantLaws(open: Open): void {
               const good = known !== undefined && known.endsMs > trial.clock.now() ? known : undefined;
               expect(await trial.store.grants.get(hash)).toEqual(good);
             }
+            for (const tenant of ["acme", "rival"]) {
+              const good = [...model.values()].filter(
+                (grant) => grant.tenant === tenant && grant.endsMs > trial.clock.now(),
+              );
+              expect(await trial.store.grants.count(tenant)).toBe(good.length);
+            }
           }
         }),
         caseCount(15),

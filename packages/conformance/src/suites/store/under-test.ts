@@ -110,6 +110,7 @@ export interface GrantUnderTest {
 export interface GrantsUnderTest {
   put(grant: GrantUnderTest): Promise<void>;
   get(hash: string): Promise<GrantUnderTest | undefined>;
+  count(tenant: string): Promise<number>;
   use(hash: string, atMs: number): Promise<void>;
   drop(hash: string): Promise<void>;
 }

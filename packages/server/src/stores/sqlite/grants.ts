@@ -24,6 +24,7 @@ export function keptGrants(
   clock: Clock,
 ): Grants {
   const one = reader.prepare("SELECT * FROM grants WHERE hash = ? AND ends_ms > ?");
+  const good = reader.prepare("SELECT count(*) AS count FROM grants WHERE tenant = ? AND ends_ms > ?");
   return {
     put({ hash, kind, tenant, scopes, credential, resource, madeMs, usedMs, endsMs, csrf }) {
       const [scopesText, resourceText] = [JSON.stringify(scopes), JSON.stringify(resource ?? null)];
@@ -37,6 +38,9 @@ export function keptGrants(
     async get(hash) {
       const row = one.get(hash, clock.now()) as GrantRow | undefined;
       return row === undefined ? undefined : grantOf(row);
+    },
+    async count(tenant) {
+      return (good.get(tenant, clock.now()) as { readonly count: number }).count;
     },
     use: (hash, atMs) => write([["useGrant", atMs, hash]]),
     drop: (hash) => write([["dropGrant", hash]]),

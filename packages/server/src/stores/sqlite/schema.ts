@@ -115,6 +115,7 @@ CREATE TABLE IF NOT EXISTS grants(
   ends_ms REAL NOT NULL, -- Infinity where it does not end by itself
   csrf TEXT
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS grants_by_tenant ON grants(tenant, ends_ms);
 CREATE TABLE IF NOT EXISTS allowed(
   tenant TEXT NOT NULL,
   session_id TEXT NOT NULL,
