@@ -41,6 +41,11 @@ const handlers: { readonly [name: string]: Handler } = {
   break: () => {
     throw new Error("broken inside");
   },
+  deep: ({ levels }) => {
+    let inside: unknown = "x";
+    for (let i = 0; i < Number(levels); i++) inside = [inside];
+    return { content: [], structuredContent: { inside } };
+  },
   large: ({ chars }) => text("x".repeat(Number(chars))),
   /** Answers when it is cancelled only, and leaves a note that it was. */
   wait: ({ note }, signal) =>

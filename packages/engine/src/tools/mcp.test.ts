@@ -109,6 +109,9 @@ describe.each([
     expect(await call("test.echo", "text")).toMatchObject({ kind: "invalid-input" });
     const chars = toolLimits.mcpResultCharsMax;
     expect(await call("test.large", { chars })).toMatchObject({ kind: "too-large" });
+    for (const levels of [65, 2000])
+      expect(await call("test.deep", { levels })).toMatchObject({ kind: "too-large" });
+    expect((await call("test.deep", { levels: 50 })).kind).toBeNull();
     expect(await said("test.pid")).toBe(pid);
   });
 

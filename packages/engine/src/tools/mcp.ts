@@ -8,6 +8,7 @@ import {
   ListToolsResultSchema,
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
+import { limits, unfitJson } from "@runwire/protocol";
 import { type Tool, ToolFailure } from "../tool.js";
 import { checkForeign } from "./foreign-input.js";
 import { inputCheck } from "./input.js";
@@ -162,6 +163,9 @@ function outputOf({ content, structuredContent, isError }: CallToolResult): unkn
   if (isError === true) throw new ToolFailure("failed", cut(texts.join("\n") || "The tool failed."));
   const structured = structuredContent === undefined ? {} : { structured: structuredContent };
   const output = { content: content.map(blockOf), ...structured };
+  // As deep as what producers may append, and no deeper: what reads a log goes down into it.
+  const unfit = unfitJson({ output }, resultBounds);
+  if (unfit !== undefined) throw new ToolFailure("too-large", `The result ${unfit}.`);
   if (JSON.stringify(output).length > toolLimits.mcpResultCharsMax) {
     throw new ToolFailure(
       "too-large",
@@ -170,6 +174,8 @@ function outputOf({ content, structuredContent, isError }: CallToolResult): unkn
   }
   return output;
 }
+
+const resultBounds = { jsonDepthMax: limits.jsonDepthMax, jsonKeysMax: Number.POSITIVE_INFINITY };
 
 function blockOf(block: ContentBlock): unknown {
   switch (block.type) {
