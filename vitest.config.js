@@ -6,6 +6,8 @@ export default defineConfig({
   test: {
     include: ["packages/*/dist/**/*.test.js"],
     exclude: ["**/node_modules/**", ...compiledWithoutSource()],
+    // Whatever is no test is loaded by Node alone: as users have it, and quicker.
+    server: { deps: { external: [/\/packages\/[^/]+\/dist\/(?!.*\.test\.js$)/] } },
     pool: "forks",
     // Most of a test is waiting for servers, disks and the demo's pauses.
     maxWorkers: 3,

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { dialects, errorTable, eventTypes, loomNames, runtimeNames } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { makeProgram } from "../packages/cli/dist/program.js";
-import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/settings.js";
+import { presetOf, settingGroups, settingRows, variable } from "../packages/cli/dist/setting-rows.js";
 
 const { paths, metrics } = await told();
-const commands = commandsPage(await makeProgram());
+const commands = commandsPage(makeProgram());
 const documents = {
   "docs/errors.md": () => errorsPage(Object.entries(errorTable)),
   "docs/cli.md": () => commands,

@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createKey, keyRing, readKeys, systemClock } from "@runwire/server";
+import { keyRing } from "@runwire/server";
+import { createKey, readKeys, systemClock } from "@runwire/server/operate";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseDuration } from "./duration.js";

@@ -11,7 +11,7 @@ import {
   type Scope,
   scopes,
   systemClock,
-} from "@runwire/server";
+} from "@runwire/server/operate";
 import type { Command } from "commander";
 import { parseDuration } from "./duration.js";
 import { readEach } from "./settings.js";

@@ -3,22 +3,24 @@ import { Command } from "commander";
 import { addApprovals } from "./approvals.js";
 import { addAnswers } from "./approve.js";
 import { addConvert, addValidate } from "./convert.js";
+import { addDoctor } from "./doctor/doctor.js";
 import { addEvidence } from "./evidence.js";
 import { addForks } from "./forks.js";
 import { addInbox } from "./inbox.js";
 import { addIngest } from "./ingest.js";
+import { addKeys } from "./keys.js";
 import { addNats } from "./nats.js";
 import { addOrders } from "./orders.js";
 import { addRecord } from "./record.js";
 import { addReplay } from "./replay.js";
 import { addRpc } from "./rpc.js";
 import { addRuns } from "./runs.js";
+import { addServe } from "./serve.js";
 import { addRun, addTail } from "./tail.js";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 
-/** All commands; those that need the server's code only where `name` is none of the others. */
-export async function makeProgram(name?: string): Promise<Command> {
+export function makeProgram(): Command {
   const program = new Command("runwire");
   program.version(version, "-V, --version");
   program.description("One durable log for every agent run, on every wire.");
@@ -46,8 +48,9 @@ export async function makeProgram(name?: string): Promise<Command> {
   addOrders(program);
   program.commandsGroup("Try again:");
   addForks(program);
-  if (program.commands.some((command) => command.name() === name)) return program;
-  const { addServing } = await import("./serving.js");
-  addServing(program);
+  program.commandsGroup("Serve:");
+  addServe(program);
+  addKeys(program);
+  addDoctor(program);
   return program;
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type AllSettings, presetOf, settingGroups, settingRows, variable } from "./settings.js";
+import { type AllSettings, presetOf, settingGroups, settingRows, variable } from "./setting-rows.js";
 
 /** A flag for every setting that is no secret, by groups. */
 export function addSettingOptions(command: Command): void {

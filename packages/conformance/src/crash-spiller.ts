@@ -7,7 +7,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { limits } from "@runwire/protocol";
 import type { ServerModule } from "./suites/store/server-module.js";
-import type { IngestUnderTest, NewRun, StoreUnderTest } from "./suites/store/under-test.js";
+import { asked } from "./suites/store/trial.js";
+import type { IngestUnderTest, StoreUnderTest } from "./suites/store/under-test.js";
 
 export type Line =
   | { readonly put: string }
@@ -25,17 +26,7 @@ interface SpillingServer extends Omit<ServerModule, "ingest"> {
 }
 
 const tenant = "acme";
-const newRun: NewRun = {
-  messages: [],
-  session_id: null,
-  agent: null,
-  model: null,
-  planning_gate: "off",
-  metadata: {},
-  lease_ms: 24 * 60 * 60 * 1000,
-  asked: {},
-  external: true,
-};
+const newRun = { ...asked(24 * 60 * 60 * 1000), messages: [] };
 
 const [serverPath = "", folder = "", appends = "1", hang] = process.argv.slice(2);
 const server = (await import(serverPath)) as SpillingServer;

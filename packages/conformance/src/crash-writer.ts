@@ -5,7 +5,8 @@
 
 import type { Draft } from "@runwire/protocol";
 import { openSqlite, type ServerModule } from "./suites/store/server-module.js";
-import type { Key, NewRun } from "./suites/store/under-test.js";
+import { asked } from "./suites/store/trial.js";
+import type { Key } from "./suites/store/under-test.js";
 
 /** One answered batch. */
 export interface Ack {
@@ -19,17 +20,7 @@ export interface Ack {
 const tenant = "acme";
 const trees = 3;
 const levels = 2;
-const newRun: NewRun = {
-  messages: [],
-  session_id: null,
-  agent: null,
-  model: null,
-  planning_gate: "off",
-  metadata: {},
-  lease_ms: 24 * 60 * 60 * 1000,
-  asked: {},
-  external: true,
-};
+const newRun = { ...asked(24 * 60 * 60 * 1000), messages: [] };
 
 const [serverPath = "", folder = "", producers = "1", batches = "1", hotRows = "1000"] =
   process.argv.slice(2);

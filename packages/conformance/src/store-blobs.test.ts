@@ -23,21 +23,11 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Blobs } from "../../server/dist/blobs/store.js";
 import type { Line } from "./crash-spiller.js";
-import { codeOf, isSoak, lawMsMax } from "./suites/store/trial.js";
+import { asked, codeOf, isSoak, lawMsMax } from "./suites/store/trial.js";
 
 const spiller = fileURLToPath(new URL("./crash-spiller.js", import.meta.url));
 const serverPath = import.meta.resolve("@runwire/server");
-const newRun = {
-  messages: [],
-  session_id: null,
-  agent: null,
-  model: null,
-  planning_gate: "off",
-  metadata: {},
-  lease_ms: 86_400_000,
-  asked: {},
-  external: true,
-} as const;
+const newRun = { ...asked(24 * 60 * 60 * 1000), messages: [] };
 
 let folder = "";
 beforeEach(() => {

@@ -4,8 +4,9 @@
 //   permission ─▶ pre_tool_use ─▶ sandbox, tool.start ─▶ run-tool.ts ─▶ post_tool_use, post_tool_failure ─▶ tool.end
 
 import type { Draft, Facts } from "@runwire/protocol";
+import { approve } from "./approve.js";
 import { watchFiles } from "./artifacts/watch.js";
-import { approve } from "./asks.js";
+import type { CallWork } from "./call-work.js";
 import { fileChangesHook } from "./hooks/file-changes.js";
 import type { Hook, HookPoint } from "./hooks/hook.js";
 import { type Hooked, runHooks } from "./hooks/run-hooks.js";
@@ -17,7 +18,7 @@ import { failed, failureOf, runTool } from "./run-tool.js";
 import { appliedSandbox } from "./sandbox.js";
 import { type Telling, telling } from "./telling.js";
 import type { Tool } from "./tool.js";
-import type { CallWork, Work } from "./work.js";
+import type { Work } from "./work.js";
 
 export async function runCalls(loop: Loop, work: Work): Promise<void> {
   const waiting = work.calls.filter(({ status }) => status !== "ended");

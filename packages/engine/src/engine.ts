@@ -6,10 +6,12 @@ import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/se
 import { aborter } from "./aborter.js";
 import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
+import { systemClock, wait } from "./clock.js";
 import { evidenceOf } from "./course.js";
 import { givenTo } from "./given.js";
 import { commandHook, type HookCommand } from "./hooks/command.js";
 import { inputCheckHook } from "./hooks/input-check.js";
+import { limits } from "./limits.js";
 import { drive, type LoopParts } from "./loop.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
@@ -53,6 +55,7 @@ export function engine(options: EngineOptions): MakeAgent {
     void gathered(sources);
     const ids = idSource(Math.random);
     let isStopping = false;
+    const leaving = aborter();
     const places = workspaces(host);
     const stepCosts = recentStepCosts(host);
     const running = new Map<string, Promise<void>>();
@@ -68,11 +71,17 @@ export function engine(options: EngineOptions): MakeAgent {
       running.set(name, loop);
     }
 
+    /** A store that takes nothing, as on a full disk, is waited for: then the log says what is next, as after a crash. */
     async function write(run: RunKey): Promise<void> {
+      while ((await tryToWrite(run)) === "store is down")
+        await wait(systemClock, limits.storeWaitMs, leaving.signal).catch(() => {});
+    }
+
+    async function tryToWrite(run: RunKey): Promise<"store is down" | "over"> {
       const stop = aborter();
       try {
         const head = await host.head(run);
-        if (head === undefined || isStopping) return;
+        if (head === undefined || isStopping) return "over";
         await within(
           { ...run, run_id: head.run.root_id },
           { stop, working: work(run, head.run, stop.signal) },
@@ -80,11 +89,13 @@ export function engine(options: EngineOptions): MakeAgent {
       } catch (error) {
         // Somebody ended it between two of its words.
         const isOver = error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001";
-        if (!stop.signal.aborted && !isOver) await giveUp(run, error);
+        if (stop.signal.aborted || isOver) return "over";
+        return isStoreDown(error) ? "store is down" : giveUp(run, error);
       } finally {
         // Its log is followed for as long as nobody says otherwise.
         stop.abort();
       }
+      return "over";
     }
 
     async function within(root: RunKey, worker: Worker): Promise<void> {
@@ -142,13 +153,16 @@ export function engine(options: EngineOptions): MakeAgent {
     }
 
     /** A run that cannot go on ends, and says why. */
-    async function giveUp(run: RunKey, error: unknown): Promise<void> {
+    async function giveUp(run: RunKey, error: unknown): Promise<"store is down" | "over"> {
       const reason = error instanceof Error ? error.message : String(error);
       host.report("warn", "run given up", { run_id: run.run_id, error: reason });
-      await host.writer
+      return host.writer
         .append(run, [evidenceOf(run.run_id), { type: "run.lifecycle", payload: { state: "error", reason } }])
-        // It has ended already, or the store is down: then the next start tries again.
-        .catch(() => {});
+        .then(
+          () => "over",
+          // Or it has ended already.
+          (refusal: unknown) => (isStoreDown(refusal) ? "store is down" : "over"),
+        );
     }
 
     return {
@@ -194,6 +208,7 @@ export function engine(options: EngineOptions): MakeAgent {
       },
       async close() {
         isStopping = true;
+        leaving.abort();
         for (const workers of inside.values()) for (const { stop } of workers) stop.abort();
         await Promise.allSettled(running.values());
         await Promise.allSettled(forgetting);
@@ -206,6 +221,13 @@ export function engine(options: EngineOptions): MakeAgent {
 interface Worker {
   readonly stop: AbortController;
   readonly working: Promise<void>;
+}
+
+/** Failed, or full. What is damaged does not mend by waiting. */
+const storeDown: ReadonlySet<string> = new Set(["KAI-SERVER-STORE-0001", "KAI-SERVER-STORE-0002"]);
+
+function isStoreDown(error: unknown): boolean {
+  return error instanceof RunwireError && storeDown.has(error.code);
 }
 
 function nameOf({ tenant, run_id }: RunKey): string {

@@ -1,4 +1,4 @@
-export { clarifyTool } from "./asks.js";
+export { clarifyTool } from "./clarify.js";
 export { demoModel } from "./demo/model.js";
 export { demoTools } from "./demo/tools.js";
 export { type EngineOptions, engine } from "./engine.js";

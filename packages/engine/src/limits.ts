@@ -18,6 +18,8 @@ export const limits = {
   /** How long a tool waits for somebody's approval before it counts as denied. */
   approvalMs: 300_000,
   stepsMax: 200,
+  /** How long a run waits that could not be written, before it is tried again. */
+  storeWaitMs: 1000,
   /** A tree of thoughts: so many thoughts are asked for at a time, and as many are kept … */
   thoughtsAsked: 3,
   thoughtsMax: 5,

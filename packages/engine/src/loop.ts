@@ -5,6 +5,7 @@ import { type Draft, RunwireError } from "@runwire/protocol";
 import type { AgentHost, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { answer } from "./answer.js";
+import type { Ask } from "./call-work.js";
 import { runCalls } from "./calls.js";
 import { profileOf, takenUp } from "./course.js";
 import { finish } from "./finish.js";
@@ -22,7 +23,7 @@ import { strategyStep } from "./strategies/step.js";
 import { isAtWork } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import { type Toolbox, toolbox } from "./tools/toolbox.js";
-import { type Ask, isOver, type Work } from "./work.js";
+import { isOver, type Work } from "./work.js";
 
 export interface LoopParts {
   readonly host: AgentHost;

@@ -1,7 +1,8 @@
 // One run of a tool: what it says goes into the log as it comes, and what it comes to is handed back.
 
 import type { Facts } from "@runwire/protocol";
-import { clarify, clarifyTool } from "./asks.js";
+import type { CallWork } from "./call-work.js";
+import { clarify, clarifyTool } from "./clarify.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { violationIn } from "./sandbox.js";
@@ -10,7 +11,6 @@ import { spoken } from "./spoken.js";
 import type { Telling } from "./telling.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { soonAfter } from "./tools/until.js";
-import type { CallWork } from "./work.js";
 
 /** The members of its `tool.end`. */
 export async function runTool(

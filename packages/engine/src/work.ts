@@ -2,9 +2,10 @@
 // else: whoever takes a run over, after a crash or a pause, folds the log and knows what to do next.
 
 import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
+import { type CallWork, newCall, withAnswer, withCall, withOpened } from "./call-work.js";
 import { advanceCourse, type Course, firstCourse } from "./course.js";
+import { givenMessages } from "./given-messages.js";
 import type { Call, ChatMessage } from "./model.js";
-import { type Opened, openAfter } from "./opened.js";
 import { planSteps } from "./plan-steps.js";
 import { advanceStrategy, type Strategy, strategyFor } from "./strategies/strategy.js";
 import type { Payee } from "./usage.js";
@@ -58,24 +59,6 @@ export interface Answer {
   readonly purpose?: string;
 }
 
-export interface CallWork extends Call {
-  readonly status: "called" | "running" | "ended";
-  readonly ok: boolean;
-  readonly output: unknown;
-  readonly approval: Ask | null;
-  readonly question: Ask | null;
-  /** The child that it spawned. */
-  readonly child_id: string | null;
-  /** What it has begun and not ended. */
-  readonly open: readonly Opened[];
-}
-
-/** A request to people that belongs to a call. */
-export interface Ask {
-  readonly id: string;
-  readonly resolved: Facts | null;
-}
-
 export const firstWork: Work = {
   pos: 0,
   state: null,
@@ -113,6 +96,10 @@ export function advance(work: Work, event: Event): Work {
   const e = event as AnyEvent;
   const strategy = work.strategy === null ? null : advanceStrategy(work.strategy, e);
   const moved = { ...work, pos: event.pos, strategy };
+  const called = (call_id: unknown, more: Partial<CallWork>): Work => ({
+    ...moved,
+    calls: withCall(work.calls, call_id, more),
+  });
   switch (e.type) {
     case "run.lifecycle": {
       const { state } = e.payload;
@@ -123,7 +110,7 @@ export function advance(work: Work, event: Event): Work {
       return {
         ...moved,
         asked: e.payload,
-        messages: asMessages(e.payload.messages),
+        messages: givenMessages(e.payload.messages),
         strategy: strategyFor(e.payload),
       };
     case "control.requested": {
@@ -158,36 +145,28 @@ export function advance(work: Work, event: Event): Work {
     case "tool.call": {
       const { call_id, tool, input, plan_step } = e.payload;
       const step = typeof plan_step === "string" ? { plan_step } : {};
-      return { ...moved, calls: [...work.calls, { ...newCall, call_id, tool, input, ...step }] };
+      return { ...moved, calls: [...work.calls, newCall({ call_id, tool, input, ...step })] };
     }
     case "model.failed":
       return { ...moved, unpaid: null };
     case "model.completed":
       return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload);
     case "tool.start":
-      return withCall(moved, e.payload.call_id, { status: "running", input: e.payload.input });
+      return called(e.payload.call_id, { status: "running", input: e.payload.input });
     case "tool.end": {
       const { call_id, ok, output, error } = e.payload;
-      return resultsIn(
-        withCall(moved, call_id, { status: "ended", ok, output: ok ? (output ?? null) : error }),
-      );
+      return resultsIn(called(call_id, { status: "ended", ok, output: ok ? (output ?? null) : error }));
     }
-    case "child.spawn": {
-      const { call_id, child_id } = e.payload;
-      return typeof call_id === "string" ? withCall(moved, call_id, { child_id }) : moved;
-    }
-    case "approval.requested": {
-      const { approval_id, call_id } = e.payload;
-      return withCall(moved, call_id ?? "", { approval: { id: approval_id, resolved: null } });
-    }
+    case "child.spawn":
+      return called(e.payload.call_id, { child_id: e.payload.child_id });
+    case "approval.requested":
+      return called(e.payload.call_id, { approval: { id: e.payload.approval_id, resolved: null } });
     case "approval.resolved":
-      return withAnswer(moved, "approval", e.payload.approval_id, e.payload);
-    case "clarify.requested": {
-      const { clarify_id, call_id } = e.payload;
-      return withCall(moved, String(call_id), { question: { id: clarify_id, resolved: null } });
-    }
+      return { ...moved, calls: withAnswer(work.calls, "approval", e.payload.approval_id, e.payload) };
+    case "clarify.requested":
+      return called(e.payload.call_id, { question: { id: e.payload.clarify_id, resolved: null } });
     case "clarify.resolved":
-      return withAnswer(moved, "question", e.payload.clarify_id, e.payload);
+      return { ...moved, calls: withAnswer(work.calls, "question", e.payload.clarify_id, e.payload) };
     case "steer.accepted": {
       const { steer_id, text } = e.payload;
       return { ...moved, steers: [...work.steers, { steer_id: String(steer_id), text }] };
@@ -208,49 +187,12 @@ export function advance(work: Work, event: Event): Work {
     case "suggestions":
       return { ...moved, suggested: true };
     default:
-      return withOpened({ ...moved, course: advanceCourse(work.course, event) }, event);
+      return {
+        ...moved,
+        course: advanceCourse(work.course, event),
+        calls: withOpened(work.calls, event),
+      };
   }
-}
-
-const newCall: CallWork = {
-  call_id: "",
-  tool: "",
-  input: null,
-  status: "called",
-  ok: false,
-  output: null,
-  approval: null,
-  question: null,
-  child_id: null,
-  open: [],
-};
-
-/** What was given, as it is handed on. A call without its result, or a result without its call, says nothing. */
-function asMessages(given: unknown): readonly ChatMessage[] {
-  if (!Array.isArray(given)) return [];
-  const messages = given as readonly Facts[];
-  const called = new Set(messages.flatMap((message) => callsIn(message).map(({ call_id }) => call_id)));
-  const ended = new Set(messages.flatMap(({ role, call_id }) => (role === "tool" ? [call_id] : [])));
-  return messages.flatMap((message): readonly ChatMessage[] => {
-    if (message.role === "tool") {
-      const { call_id, tool, ok, output } = message;
-      if (typeof call_id !== "string" || !called.has(call_id)) return [];
-      return [{ role: "tool", call_id, tool: String(tool), ok: ok !== false, output: output ?? null }];
-    }
-    const content =
-      typeof message.content === "string" ? message.content : JSON.stringify(message.content ?? "");
-    if (message.role !== "assistant") return [{ role: "user", content }];
-    return [
-      { role: "assistant", content, calls: callsIn(message).filter(({ call_id }) => ended.has(call_id)) },
-    ];
-  });
-}
-
-function callsIn({ role, calls }: Facts): readonly Call[] {
-  if (role !== "assistant" || !Array.isArray(calls)) return [];
-  return (calls as readonly Facts[]).flatMap(({ call_id, tool, input }) =>
-    typeof call_id === "string" ? [{ call_id, tool: String(tool), input: input ?? null }] : [],
-  );
 }
 
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
@@ -316,23 +258,4 @@ function delivered(work: Work, steer_id: unknown, text: string): Work {
   const steers = work.steers.filter((steer) => steer.steer_id !== steer_id);
   const told: ChatMessage = { role: "user", content: text, direction: "steer" };
   return { ...work, steers, finished: false, messages: [...work.messages, told] };
-}
-
-function withCall(work: Work, call_id: string, more: Partial<CallWork>): Work {
-  return {
-    ...work,
-    calls: work.calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call)),
-  };
-}
-
-function withOpened(work: Work, event: Event): Work {
-  const call = work.calls.find(({ call_id }) => call_id === event.scope?.tool_call_id);
-  return call === undefined ? work : withCall(work, call.call_id, { open: openAfter(call.open, event) });
-}
-
-function withAnswer(work: Work, kind: "approval" | "question", id: string, resolved: Facts): Work {
-  return {
-    ...work,
-    calls: work.calls.map((call) => (call[kind]?.id === id ? { ...call, [kind]: { id, resolved } } : call)),
-  };
 }

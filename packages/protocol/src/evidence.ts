@@ -6,6 +6,7 @@ import { type Event, endsRun, type Facts, is } from "./events.js";
 import { evidenceListMax, type Review, reviewer } from "./review.js";
 import type { RunState } from "./state.js";
 import { type Tasks, tasksEnded, tasksTold } from "./tasks.js";
+import { addedUsage, type Usage } from "./usage.js";
 
 export interface EvidenceRefs extends Facts {
   readonly evidence_id: string;
@@ -162,16 +163,13 @@ function hasId({ scope, payload }: Event, ...names: readonly string[]): boolean 
 }
 
 /** By model, as `provider/name`. */
-type Usages = Map<string, { [member: string]: number }>;
+type Usages = Map<string, Usage>;
 
 function addUsage(usage: Usages, payload: Facts): void {
   const { provider, model } = payload;
   const named = [provider, model].filter((name) => typeof name === "string").join("/") || "unknown";
   const key = usage.has(named) || usage.size < modelsMax ? named : "others";
-  const sums = usage.get(key) ?? {};
-  for (const [name, value] of Object.entries(payload))
-    if (typeof value === "number") sums[name] = (Object.hasOwn(sums, name) ? (sums[name] ?? 0) : 0) + value;
-  usage.set(key, sums);
+  usage.set(key, addedUsage(null, usage.get(key) ?? {}, payload));
 }
 
 /** Models whose usage is told apart. */

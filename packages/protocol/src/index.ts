@@ -46,6 +46,7 @@ export {
   type LogDigest,
   type Signal,
 } from "./evidence.js";
+export { type Mine, mineOf, withMember, withoutMember } from "./folding.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
 export * from "./ids.js";
@@ -54,11 +55,12 @@ export * from "./limits.js";
 export * from "./logs.js";
 export { type NodeText, nodeTexts } from "./nodes.js";
 export * from "./parse.js";
-export { reduce } from "./reduce.js";
+export { reduce, reduceAll } from "./reduce.js";
 export { type Decision, type Review, type Reviewer, reviewer } from "./review.js";
 export * from "./state.js";
 export { koderText, runwireText, StoredEvent } from "./stored-event.js";
 export type { Attempt, Task, Tasks } from "./tasks.js";
 export { type OtlpSpan, type OtlpTrace, otlpTrace, type Tracer, tracer } from "./trace.js";
 export * from "./transcript.js";
+export * from "./usage.js";
 export * from "./validate.js";

@@ -14,6 +14,8 @@ export const limits = {
   redactedCharsMax: 512,
   /** A group that has joined this much is emitted at once. */
   groupBytesMax: 1024 * 1024,
+  /** Where more groups of a run wait than this, the oldest is emitted at once. */
+  groupsMax: 256,
   /** Two text or reasoning events of one run that no control event separates are this far apart. */
   tickMs: 100,
   /** A connection that has once reached the head skips deltas when it is further behind than this. */
@@ -31,6 +33,11 @@ export const limits = {
   childDepthMax: 8,
   /** Live children of one run. */
   liveChildrenMax: 1000,
+  /** Tool calls of one run that have not ended, and requests of it that nobody has answered. */
+  openCallsMax: 256,
+  openRequestsMax: 256,
+  /** Requests of one run, answered ones too: no id is asked under twice, so all are remembered. */
+  requestsPerRunMax: 10_000,
   /** What people have said to a run and it has not taken up. */
   steersWaitingMax: 100,
   leaseMsDefault: 30_000,

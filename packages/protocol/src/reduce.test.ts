@@ -49,6 +49,21 @@ describe("a transcript", () => {
     expect(t.tools.c1).toMatchObject({ status: "ok", arguments: "{", output: 7 });
   });
 
+  it.each(["model.requested", "model.failed"] as const)(
+    "forgets a call that an answer was cut off in, when it is asked for again: %s",
+    (type) => {
+      const t = fold(
+        { type: "tool.args.delta", payload: { text: '{"pa', call_id: "c1" } },
+        { type: "text.delta", payload: { text: "a", call_id: "c3" } },
+        { type: "tool.args.delta", payload: { text: "{}", call_id: "c2" } },
+        { type: "tool.call", payload: { call_id: "c2", tool: "shell" } },
+        { type, payload: { model: "m" } } as Draft,
+        { type: "tool.args.delta", payload: { text: "{}", call_id: "c1" } },
+      );
+      expect(t.tools).toMatchObject({ c1: { arguments: "{}" }, c2: { status: "called" }, c3: { text: "a" } });
+    },
+  );
+
   it("keeps a failed call failed, whatever is said of it later [RW-FOLD-2]", () => {
     const t = fold(
       { type: "tool.start", payload: { call_id: "c1", tool: "shell" } },

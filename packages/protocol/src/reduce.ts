@@ -10,14 +10,26 @@ import {
   type TextDelta,
   type ToolError,
 } from "./events.js";
+import { type Mine, mineOf, withItem, withMember } from "./folding.js";
 import { doing, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
-import { emptyTranscript, type ToolCall, type Transcript } from "./transcript.js";
+import { emptyTranscript, type Part, type ToolCall, type Transcript } from "./transcript.js";
+import { addedUsage } from "./usage.js";
 
 export function reduce(t: Transcript, e: Event): Transcript {
+  return reduceIn(null, t, e);
+}
+
+/** The same for many events at once, at a cost that grows with their number and not with its square. */
+export function reduceAll(t: Transcript, events: readonly Event[]): Transcript {
+  const mine: Mine = new WeakSet();
+  return events.reduce((at, e) => reduceIn(mine, at, e), t);
+}
+
+function reduceIn(mine: Mine | null, t: Transcript, e: Event): Transcript {
   // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
   const next = is(e, "child.spawn")
-    ? fold(spawned(t, e.payload.child_id, e.child_id ?? t.run_id), e)
-    : fold(t, e);
+    ? fold(mine, spawned(mine, t, e.payload.child_id, e.child_id ?? t.run_id), e)
+    : fold(mine, t, e);
   const tasks = flowOf(e.type) === "control" ? tasksAfter(next, e) : next.tasks;
   return tasks === next.tasks ? next : { ...next, tasks };
 }
@@ -33,40 +45,44 @@ function tasksAfter(t: Transcript, e: Event): Tasks {
   return tasksDoing(told, e.child_id ?? e.run_id, now);
 }
 
-function fold(t: Transcript, e: Event): Transcript {
+function fold(mine: Mine | null, t: Transcript, e: Event): Transcript {
   const { pos, seq } = e;
-  if (e.child_id === null) return { ...own(t, e), pos, seq };
+  if (e.child_id === null) return { ...own(mine, t, e), pos, seq };
   const known = Object.hasOwn(t.children, e.child_id) ? t.children[e.child_id] : undefined;
   const child = known ?? { parent_id: t.run_id, transcript: emptyTranscript(e.child_id) };
-  const transcript = { ...own(child.transcript, e), pos, seq };
-  return { ...t, pos, seq, children: { ...t.children, [e.child_id]: { ...child, transcript } } };
+  const transcript = { ...own(mine, child.transcript, e), pos, seq };
+  return { ...t, pos, seq, children: withMember(mine, t.children, e.child_id, { ...child, transcript }) };
 }
 
 /** An event that the transcript's run itself produced. */
-function own(t: Transcript, event: Event): Transcript {
+function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
   const e = event as AnyEvent;
+  const part = (item: Part): Transcript["parts"] => withItem(mine, t.parts, item);
   switch (e.type) {
     case "text.delta":
-      if (e.payload.call_id != null) return stream(t, e.payload, "text");
-      return { ...say(t, "text", e.payload.text), message: t.message + e.payload.text };
+      if (e.payload.call_id != null) return stream(mine, t, e.payload, "text");
+      return { ...say(mine, t, "text", e.payload.text), message: t.message + e.payload.text };
     case "reasoning.delta":
       return e.payload.call_id != null
-        ? stream(t, e.payload, "reasoning")
-        : say(t, "reasoning", e.payload.text);
+        ? stream(mine, t, e.payload, "reasoning")
+        : say(mine, t, "reasoning", e.payload.text);
     case "tool.args.delta":
-      return stream(t, e.payload, "arguments");
+      return stream(mine, t, e.payload, "arguments");
+    case "model.requested":
+    case "model.failed":
+      return withoutUnfinished(t);
     case "tool.output":
-      return stream(t, e.payload, "streamed");
+      return stream(mine, t, e.payload, "streamed");
     case "tool.call": {
       const { call_id, tool: name } = e.payload;
-      return card(t, call_id, (call) => ({
+      return card(mine, t, call_id, (call) => ({
         tool: name,
         status: call.status === "writing" ? "called" : call.status,
       }));
     }
     case "tool.start": {
       const { call_id, tool: name, input, skill_id } = e.payload;
-      return card(t, call_id, (call) => ({
+      return card(mine, t, call_id, (call) => ({
         tool: name,
         status: call.status === "failed" ? "failed" : "running",
         started_at: e.ts,
@@ -76,7 +92,7 @@ function own(t: Transcript, event: Event): Transcript {
     }
     case "tool.end": {
       const { call_id, ok, output, error, duration_ms, blob_ref } = e.payload;
-      return card(t, call_id, (call) => ({
+      return card(mine, t, call_id, (call) => ({
         status: ok && call.status !== "failed" ? "ok" : "failed",
         ended_at: e.ts,
         ...(output === undefined ? {} : { output }),
@@ -94,52 +110,56 @@ function own(t: Transcript, event: Event): Transcript {
         ...(checkpoint_id == null ? {} : { checkpoint_id }),
         ...(plan_steps == null ? {} : { plan_steps }),
       };
-      return { ...t, steps: [...t.steps, step], parts: [...t.parts, { kind: "step", step_index }] };
+      return { ...t, steps: withItem(mine, t.steps, step), parts: part({ kind: "step", step_index }) };
     }
     case "child.spawn": {
-      return { ...t, parts: [...t.parts, { kind: "child", child_id: e.payload.child_id }] };
+      return { ...t, parts: part({ kind: "child", child_id: e.payload.child_id }) };
     }
     case "plan.proposal": {
       const { plan } = e.payload;
-      return { ...t, plan, parts: [...t.parts, { kind: "plan", plan_id: plan.id }] };
+      return { ...t, plan, parts: part({ kind: "plan", plan_id: plan.id }) };
     }
     case "run.lifecycle":
       return { ...t, state: e.payload.state, reason: e.payload.reason ?? null };
     case "message.settled":
-      return { ...t, message: "", settled: [...t.settled, e.payload] };
+      return { ...t, message: "", settled: withItem(mine, t.settled, e.payload) };
     case "title":
       return { ...t, title: e.payload.title };
     case "suggestions":
       return { ...t, suggestions: e.payload.suggestions };
     case "approval.requested": {
       const { approval_id } = e.payload;
-      const approvals = { ...t.approvals, [approval_id]: { asked: e.payload, status: "pending" as const } };
-      return { ...t, approvals, parts: [...t.parts, { kind: "approval", approval_id }] };
+      const asked = { asked: e.payload, status: "pending" as const };
+      const approvals = withMember<Transcript["approvals"][string]>(mine, t.approvals, approval_id, asked);
+      return { ...t, approvals, parts: part({ kind: "approval", approval_id }) };
     }
     case "approval.resolved": {
       const { approval_id } = e.payload;
-      return { ...t, approvals: answered(t.approvals, approval_id, e.payload) };
+      return { ...t, approvals: answered(mine, t.approvals, approval_id, e.payload) };
     }
     case "clarify.requested": {
       const { clarify_id } = e.payload;
-      const clarifications = {
-        ...t.clarifications,
-        [clarify_id]: { asked: e.payload, status: "pending" as const },
-      };
-      return { ...t, clarifications, parts: [...t.parts, { kind: "clarify", clarify_id }] };
+      const asked = { asked: e.payload, status: "pending" as const };
+      const clarifications = withMember<Transcript["clarifications"][string]>(
+        mine,
+        t.clarifications,
+        clarify_id,
+        asked,
+      );
+      return { ...t, clarifications, parts: part({ kind: "clarify", clarify_id }) };
     }
     case "clarify.resolved": {
       const { clarify_id } = e.payload;
-      return { ...t, clarifications: answered(t.clarifications, clarify_id, e.payload) };
+      return { ...t, clarifications: answered(mine, t.clarifications, clarify_id, e.payload) };
     }
     case "steer.accepted":
-      return { ...t, steers: [...t.steers, { text: e.payload.text, status: "accepted" }] };
+      return { ...t, steers: withItem(mine, t.steers, { text: e.payload.text, status: "accepted" }) };
     case "steer.delivered":
-      return { ...t, steers: [...t.steers, { text: e.payload.text, status: "delivered" }] };
+      return { ...t, steers: withItem(mine, t.steers, { text: e.payload.text, status: "delivered" }) };
     case "steer.leftover":
-      return { ...t, steers: [...t.steers, { text: e.payload.text, status: "leftover" }] };
+      return { ...t, steers: withItem(mine, t.steers, { text: e.payload.text, status: "leftover" }) };
     case "usage":
-      return { ...t, usage: summed(t.usage, e.payload) };
+      return { ...t, usage: addedUsage(mine, t.usage, e.payload) };
     case "state.values":
       return { ...t, values: e.payload };
     case "turn.submitted":
@@ -150,15 +170,16 @@ function own(t: Transcript, event: Event): Transcript {
   }
 }
 
-function say(t: Transcript, kind: "text" | "reasoning", text: string): Transcript {
+function say(mine: Mine | null, t: Transcript, kind: "text" | "reasoning", text: string): Transcript {
   if (text === "") return t;
   const last = t.parts.at(-1);
   if (last?.kind === "block") {
-    const block = { ...last, [kind]: last[kind] + text };
-    return { ...t, parts: [...t.parts.slice(0, -1), block] };
+    const parts = mineOf<Part[]>(mine, t.parts as Part[]) as Part[];
+    parts[parts.length - 1] = { ...last, [kind]: last[kind] + text };
+    return { ...t, parts };
   }
   const block = { kind: "block" as const, reasoning: "", text: "", [kind]: text };
-  return { ...t, parts: [...t.parts, block] };
+  return { ...t, parts: withItem(mine, t.parts, block) };
 }
 
 /**
@@ -166,65 +187,74 @@ function say(t: Transcript, kind: "text" | "reasoning", text: string): Transcrip
  * a member of its own for the same reason.
  */
 function stream(
+  mine: Mine | null,
   t: Transcript,
   { call_id, text }: TextDelta,
   member: "text" | "reasoning" | "arguments" | "streamed",
 ): Transcript {
   // A chunk that names no call belongs to none; the log still has it.
   if (call_id == null || text === "") return t;
-  return tool(t, call_id, (call) => ({ [member]: (call[member] ?? "") + text }));
+  return tool(mine, t, call_id, (call) => ({ [member]: (call[member] ?? "") + text }));
 }
 
-function tool(t: Transcript, call_id: string, change: (call: ToolCall) => Partial<ToolCall>): Transcript {
+function tool(
+  mine: Mine | null,
+  t: Transcript,
+  call_id: string,
+  change: (call: ToolCall) => Partial<ToolCall>,
+): Transcript {
   const call = callOf(t, call_id) ?? { call_id, tool: "", status: "writing", arguments: "", streamed: "" };
-  return { ...t, tools: { ...t.tools, [call_id]: { ...call, ...change(call) } } };
+  return { ...t, tools: withMember(mine, t.tools, call_id, { ...call, ...change(call) }) };
+}
+
+/** An answer that was cut off in the arguments of a call is asked for again, and they are written anew. */
+function withoutUnfinished(t: Transcript): Transcript {
+  const isUnfinished = ({ status, streamed, text, reasoning }: ToolCall): boolean =>
+    status === "writing" && streamed === "" && text === undefined && reasoning === undefined;
+  if (!Object.values(t.tools).some(isUnfinished)) return t;
+  return {
+    ...t,
+    tools: Object.fromEntries(Object.entries(t.tools).filter(([, call]) => !isUnfinished(call))),
+  };
 }
 
 /** A control event of a call: the first one gives it its place among the parts. */
-function card(t: Transcript, call_id: string, change: (call: ToolCall) => Partial<ToolCall>): Transcript {
+function card(
+  mine: Mine | null,
+  t: Transcript,
+  call_id: string,
+  change: (call: ToolCall) => Partial<ToolCall>,
+): Transcript {
   const status = callOf(t, call_id)?.status ?? "writing";
-  const changed = tool(t, call_id, change);
+  const changed = tool(mine, t, call_id, change);
   if (status !== "writing") return changed;
-  return { ...changed, parts: [...changed.parts, { kind: "tool", call_id }] };
+  return { ...changed, parts: withItem<Part>(mine, changed.parts, { kind: "tool", call_id }) };
 }
 
 function callOf(t: Transcript, call_id: string): ToolCall | undefined {
   return Object.hasOwn(t.tools, call_id) ? t.tools[call_id] : undefined;
 }
 
-function spawned(t: Transcript, child_id: string, parent_id: string): Transcript {
+function spawned(mine: Mine | null, t: Transcript, child_id: string, parent_id: string): Transcript {
   if (Object.hasOwn(t.children, child_id)) return t;
-  return {
-    ...t,
-    children: { ...t.children, [child_id]: { parent_id, transcript: emptyTranscript(child_id) } },
-  };
+  const child = { parent_id, transcript: emptyTranscript(child_id) };
+  return { ...t, children: withMember(mine, t.children, child_id, child) };
+}
+
+interface Answerable<P> {
+  readonly asked: P;
+  readonly status: "pending" | "resolved";
+  readonly answer?: Facts;
 }
 
 function answered<P extends Facts>(
-  requests: { readonly [id: string]: { readonly asked: P; readonly status: "pending" | "resolved" } },
+  mine: Mine | null,
+  requests: { readonly [id: string]: Answerable<P> },
   id: string,
   answer: Facts,
-): {
-  readonly [id: string]: {
-    readonly asked: P;
-    readonly status: "pending" | "resolved";
-    readonly answer?: Facts;
-  };
-} {
+): { readonly [id: string]: Answerable<P> } {
   const request = Object.hasOwn(requests, id) ? requests[id] : undefined;
   // The first answer stands.
   if (request === undefined || request.status === "resolved") return requests;
-  return { ...requests, [id]: { asked: request.asked, status: "resolved", answer } };
-}
-
-function summed(
-  usage: { readonly [member: string]: number },
-  more: Facts,
-): { readonly [member: string]: number } {
-  const sum: { [member: string]: number } = { ...usage };
-  for (const [member, value] of Object.entries(more)) {
-    if (typeof value === "number")
-      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
-  }
-  return sum;
+  return withMember<Answerable<P>>(mine, requests, id, { asked: request.asked, status: "resolved", answer });
 }

@@ -5,6 +5,7 @@
 import type { Facts, Payloads, Plan, StepKind, ToolError } from "./events.js";
 import type { RunState } from "./state.js";
 import type { Tasks } from "./tasks.js";
+import type { Usage } from "./usage.js";
 
 export interface Transcript {
   readonly run_id: string;
@@ -93,11 +94,6 @@ export interface Child {
 export interface Steer {
   readonly text: string;
   readonly status: "accepted" | "delivered" | "leftover";
-}
-
-/** Sums of every number that `usage` events carry, by member name. */
-export interface Usage {
-  readonly [member: string]: number;
 }
 
 export function emptyTranscript(run_id: string): Transcript {

@@ -7,7 +7,7 @@ import type { Clock } from "./clock.js";
 
 export interface Connection {
   /** When bytes were last sent, on the monotonic clock. */
-  readonly sentMs: number;
+  sentMs(): number;
   readonly caller: Caller;
   ping(): void;
   /** Tells the client that this server leaves, and ends. */
@@ -36,7 +36,7 @@ export function connections(clock: Clock, isOver: (caller: Caller) => boolean): 
     const quietSince = clock.monotonic() - limits.keepaliveMs;
     for (const connection of [...open]) {
       if (isOver(connection.caller)) connection.end(new RunwireError("KAI-AUTH-TOKEN-0003"));
-      else if (connection.sentMs <= quietSince) connection.ping();
+      else if (connection.sentMs() <= quietSince) connection.ping();
     }
   }, lookMs);
   timer.unref();

@@ -31,6 +31,7 @@ import { appendRoutes } from "./routes/append.js";
 import { approvalRoutes } from "./routes/approvals.js";
 import { blobRoutes } from "./routes/blobs.js";
 import { checkpointRoutes } from "./routes/checkpoints.js";
+import { childRoutes } from "./routes/children.js";
 import { controlRoutes } from "./routes/control.js";
 import { documentRoutes } from "./routes/documents.js";
 import { evidenceRoutes } from "./routes/evidence.js";
@@ -38,6 +39,7 @@ import { forkRoutes } from "./routes/fork.js";
 import { inboxRoutes } from "./routes/inbox.js";
 import { loomRoutes } from "./routes/loom.js";
 import { operationRoutes } from "./routes/operations.js";
+import { pageRoutes } from "./routes/pages.js";
 import { retentionRoutes } from "./routes/retention.js";
 import { runRoutes } from "./routes/runs.js";
 import { sessionRoutes } from "./routes/sessions.js";
@@ -145,6 +147,8 @@ export async function startGateway(
     ...streamRoutes(rooms, webSockets(rooms)),
     ...inboxRoutes(rooms),
     ...runRoutes(rooms),
+    ...pageRoutes(rooms),
+    ...childRoutes(rooms),
     ...traceRoutes(rooms),
     ...evidenceRoutes(rooms),
     ...checkpointRoutes(rooms),

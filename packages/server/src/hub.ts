@@ -14,20 +14,18 @@ export interface Listener {
   /** The log is no longer there. */
   gone(): void;
   /** How far it is behind the head; undefined until it has once been there. */
-  readonly lagBytes: number | undefined;
+  lagBytes(): number | undefined;
 }
 
-/** A log with readers. */
+/** A log with readers, one for all of them. */
 export interface Followed {
-  readonly key: RunKey;
-  readonly view: View;
   /** Everything up to here can be read without waiting for a commit. */
   readonly end: number;
   /** What all that came since the hub follows this log weighs. */
   readonly weights: Weights;
   /** The next events after a position: at once where they are in the tail, undefined at the end. */
   next(after: number): Range | Promise<Range | undefined> | undefined;
-  stop(): void;
+  leave(listener: Listener): void;
 }
 
 export interface Hub {
@@ -81,22 +79,28 @@ export function hub(store: Store, bus: Bus): Hub {
         }
         const log = await opening;
         // The last reader may have left while this one waited.
-        if (logs.get(name) === opening) return log.join(listener);
+        if (logs.get(name) === opening) {
+          log.join(listener);
+          return log;
+        }
       }
     },
     levels() {
       const lagsBytes: number[] = [];
       for (const { listeners } of open)
-        for (const { lagBytes } of listeners) if (lagBytes !== undefined) lagsBytes.push(lagBytes);
+        for (const listener of listeners) {
+          const lagBytes = listener.lagBytes();
+          if (lagBytes !== undefined) lagsBytes.push(lagBytes);
+        }
       return { lagsBytes, rangesCachedBytes: shared.bytes };
     },
   };
 }
 
-interface FollowedLog {
+interface FollowedLog extends Followed {
   readonly listeners: ReadonlySet<Listener>;
   ring(): void;
-  join(listener: Listener): Followed;
+  join(listener: Listener): void;
 }
 
 function followedLog(
@@ -111,8 +115,6 @@ function followedLog(
   // Consecutive ranges up to the end; the oldest are forgotten first.
   let tail: Range[] = [];
   let tailBytes = 0;
-  let end = from;
-  let weights = noWeight;
   let reading = false;
   let again = false;
 
@@ -126,13 +128,13 @@ function followedLog(
     try {
       while (again && listeners.size > 0) {
         again = false;
-        const events = await store.read(key, view, end, readBytesMax);
+        const events = await store.read(key, view, log.end, readBytesMax);
         if (events.length === 0) {
           if ((await store.head(key)) === undefined) for (const listener of [...listeners]) listener.gone();
           continue;
         }
         again = true;
-        for (const range of toRanges(end, events)) push(range);
+        for (const range of toRanges(log.end, events)) push(range);
         for (const listener of [...listeners]) listener.moved();
       }
     } finally {
@@ -143,15 +145,15 @@ function followedLog(
   function push(range: Range): void {
     tail.push(range);
     tailBytes += range.weights.all;
-    end = range.to;
-    weights = plus(weights, range.weights);
+    log.end = range.to;
+    log.weights = plus(log.weights, range.weights);
     let drop = 0;
     while (tailBytes > tailBytesMax && drop < tail.length - 1) tailBytes -= tail[drop++]?.weights.all ?? 0;
     if (drop > 0) tail = tail.slice(drop);
   }
 
   function next(after: number): Range | Promise<Range | undefined> | undefined {
-    if (after >= end) return undefined;
+    if (after >= log.end) return undefined;
     const first = tail[0];
     if (first !== undefined && after >= first.after) {
       // Readers at the head ask for the last range, so the search begins there.
@@ -166,34 +168,28 @@ function followedLog(
         const events = await store.read(key, view, after, readBytesMax);
         return toRanges(after, events)[0];
       },
-      () => end,
+      () => log.end,
     );
   }
 
-  return {
+  // Plain members: every reader looks at them at every event, and a getter would make each look a call.
+  const log = {
     listeners,
+    end: from,
+    weights: noWeight,
     ring,
-    join(listener) {
+    next,
+    join(listener: Listener) {
       listeners.add(listener);
       // It may have rung while nobody listened.
       if (again) ring();
-      return {
-        key,
-        view,
-        get end() {
-          return end;
-        },
-        get weights() {
-          return weights;
-        },
-        next,
-        stop() {
-          listeners.delete(listener);
-          if (listeners.size === 0) closed();
-        },
-      };
+    },
+    leave(listener: Listener) {
+      listeners.delete(listener);
+      if (listeners.size === 0) closed();
     },
   };
+  return log;
 }
 
 interface SharedRanges {
@@ -227,7 +223,7 @@ function sharedRanges(): SharedRanges {
     },
     read(name, load, end) {
       const known = kept.get(name);
-      if (known !== undefined) return known;
+      if (known !== undefined) return inNextTurn(known);
       let pending = loading.get(name);
       if (pending === undefined) {
         pending = load().then(
@@ -247,4 +243,9 @@ function sharedRanges(): SharedRanges {
       return pending;
     },
   };
+}
+
+/** So that others come first: a reader that takes whatever it is given would be sent a long log in one turn of the loop. */
+function inNextTurn<T>(value: T): Promise<T> {
+  return new Promise((resolve) => setImmediate(resolve, value));
 }

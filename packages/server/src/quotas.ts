@@ -16,6 +16,8 @@ export interface QuotaLimits {
 export interface Quotas {
   /** One more request; throws 429 where that is too many. Call what it answers when the request is over. */
   enter(tenant: string): () => void;
+  /** One more message on a connection that was let in: it waits until the tenant may ask again. */
+  askingLater(tenant: string): Promise<void>;
   /** Throws 429 where the tenant has appended too much lately; otherwise counts these. */
   appending(tenant: string, events: number): void;
   /** The same, but waits: a session is read no faster than its tenant may write. */
@@ -93,6 +95,15 @@ export function quotas(given: QuotaLimits, clock: Clock): Quotas {
     return 0;
   }
 
+  /** Waits until the bucket may be taken from. */
+  async function takeLater(bucketOf: () => Bucket, perSecond: number, count: number): Promise<void> {
+    for (;;) {
+      const waitMs = take(bucketOf(), perSecond, count);
+      if (waitMs === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+    }
+  }
+
   const perSecond = (what: string, count: number): string => `${count} ${what} a second are allowed`;
 
   return {
@@ -118,12 +129,7 @@ export function quotas(given: QuotaLimits, clock: Clock): Quotas {
       const waitMs = take(tenantOf(name).events, eventsPerSecond, events);
       if (waitMs > 0) throw new Limited("KAI-LIMIT-RATE-0001", perSecond("events", eventsPerSecond), waitMs);
     },
-    async appendingLater(name, events) {
-      for (;;) {
-        const waitMs = take(tenantOf(name).events, given.eventsPerSecond, events);
-        if (waitMs === 0) return;
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
-      }
-    },
+    askingLater: (name) => takeLater(() => tenantOf(name).requests, given.requestsPerSecond, 1),
+    appendingLater: (name, events) => takeLater(() => tenantOf(name).events, given.eventsPerSecond, events),
   };
 }

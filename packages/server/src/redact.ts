@@ -23,10 +23,11 @@ export function redactor(patterns: readonly string[]): Redact {
 
     function walk(value: unknown, path: string, kept: Kept): unknown {
       if (typeof value !== "object" || value === null) return value;
+      if (Array.isArray(value)) return walkList(value, path, kept);
       let changed = false;
       const entries = Object.entries(value).map(([name, item]): [string, unknown] => {
         const at = path.length > limits.redactedCharsMax ? path : `${path}/${escaped(name)}`;
-        const own = Array.isArray(value) ? kept : Object.hasOwn(kept, name) ? kept[name] : undefined;
+        const own = Object.hasOwn(kept, name) ? kept[name] : undefined;
         if (own === undefined && isSecret(name)) {
           changed = true;
           count += 1;
@@ -39,7 +40,19 @@ export function redactor(patterns: readonly string[]): Redact {
       });
       if (!changed) return value;
       // Not by assignment: a member may be called `__proto__`.
-      return Array.isArray(value) ? entries.map(([, item]) => item) : Object.fromEntries(entries);
+      return Object.fromEntries(entries);
+    }
+
+    /** Item by item: places are no names, and a list may have millions of them. */
+    function walkList(list: readonly unknown[], path: string, kept: Kept): readonly unknown[] {
+      let changed = false;
+      const items = list.map((item, i) => {
+        if (typeof item !== "object" || item === null) return item;
+        const walked = walk(item, path.length > limits.redactedCharsMax ? path : `${path}/${i}`, kept);
+        changed ||= walked !== item;
+        return walked;
+      });
+      return changed ? items : list;
     }
 
     const walked = walk(facts, "", type === undefined ? none : keptBy(type)) as Facts;

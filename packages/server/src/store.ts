@@ -3,8 +3,9 @@
 
 import type { InboxItem, RunState, StoredEvent, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
-import type { Head, RunRecord } from "./log/head.js";
+import type { Head } from "./log/head.js";
 import type { Allowance, BlobRef } from "./log/record.js";
+import type { RunRecord } from "./log/run-record.js";
 
 /** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {

@@ -35,7 +35,7 @@ import type { Wire } from "./wire.js";
 /** One connection's writing end. */
 export interface Sink {
   /** Nothing is sent while the socket is full; `drained` is called when it no longer is. */
-  readonly full: boolean;
+  isFull(): boolean;
   /** `cursor` is the dialect's own number, after these bytes. */
   send(bytes: Buffer, cursor: number): void;
   /** Says how the stream ended, in the transport's way, and closes. */
@@ -102,7 +102,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   }
 
   function sendAll(): void {
-    while (log !== undefined && !closed && !loading && !sink.full) {
+    while (log !== undefined && !closed && !loading && !sink.isFull()) {
       if (options.until !== undefined && cursor >= options.until) {
         close("finished");
         return;
@@ -139,7 +139,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
       return;
     }
     cursor = range.to;
-    if (passed !== undefined) passed = plus(passed, range.weights);
+    if (passed !== undefined) passed = cursor === log?.end ? log.weights : plus(passed, range.weights);
     const encoded =
       skip !== undefined
         ? encodeRest(range, skip)
@@ -205,7 +205,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   function close(how: Close, why: StreamEnd = how): void {
     if (closed) return;
     closed = true;
-    log?.stop();
+    log?.leave(listener);
     sink.close(how);
     counted.closed(why);
     report("debug", "stream closed", { ...facts, cursor, reason: why, events: sent, dropped });
@@ -217,15 +217,13 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   const listener: Listener = {
     moved: pump,
     gone: () => close("leaving"),
-    get lagBytes() {
-      return log === undefined || passed === undefined ? undefined : log.weights.all - passed.all;
-    },
+    lagBytes: () => (log === undefined || passed === undefined ? undefined : log.weights.all - passed.all),
   };
   log = await hub.follow(options.key, options.view, listener).catch((error: unknown) => {
     close("broken");
     throw error;
   });
-  if (closed) log.stop();
+  if (closed) log.leave(listener);
   pump();
   return { drained, close };
 }

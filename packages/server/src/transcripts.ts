@@ -1,7 +1,7 @@
 // Transcripts at any point of a log. A fold starts at the nearest kept transcript; one is kept only when the
 // log has grown by that transcript's own size since the last, so keeping them stays linear in the log.
 
-import { emptyTranscript, reduce, type Transcript, type View } from "@runwire/protocol";
+import { emptyTranscript, reduceAll, type Transcript, type View } from "@runwire/protocol";
 import { weightOf } from "./log/record.js";
 import type { RunKey, Store } from "./store.js";
 
@@ -25,11 +25,9 @@ export function transcripts(store: Store): Transcripts {
     while (transcript.pos < pos) {
       const events = await store.read(key, view, transcript.pos, readBytesMax);
       if (events.length === 0) break;
-      for (const e of events) {
-        if (e.pos > pos) break;
-        transcript = reduce(transcript, e);
-        grownBytes += weightOf(e);
-      }
+      const upTo = events.filter((e) => e.pos <= pos);
+      transcript = reduceAll(transcript, upTo);
+      for (const e of upTo) grownBytes += weightOf(e);
     }
     if (grownBytes > keepBytesMin) await keep(key, view, transcript, grownBytes);
     return transcript;

@@ -15,12 +15,24 @@ export type Framing = "sse" | "sse-mux" | "ndjson" | "websocket" | "in-process";
 
 /** `chunked` puts HTTP/1.1 chunk framing around the bytes, so that one socket write sends them. */
 export function wire(dialect: Dialect, framing: Framing, chunked: boolean): Wire {
+  const known = wires.get(dialect) ?? new Map<string, Wire>();
+  wires.set(dialect, known);
+  const name = `${dialect.name}/${framing}${chunked ? "/chunked" : ""}`;
+  const found = known.get(name) ?? newWire(name, dialect, framing, chunked);
+  known.set(name, found);
+  return found;
+}
+
+/** One for all of its readers: ranges are asked for by its name at every write. */
+const wires = new WeakMap<Dialect, Map<string, Wire>>();
+
+function newWire(name: string, dialect: Dialect, framing: Framing, chunked: boolean): Wire {
   const line = lines[framing];
   const frame =
     line === undefined
       ? (messages: readonly Message[]) => Buffer.concat(messages.map(({ data }) => websocketText(data)))
       : (messages: readonly Message[]) => bytesOf(messages, line, chunked);
-  return { name: `${dialect.name}/${framing}${chunked ? "/chunked" : ""}`, dialect, framing, frame };
+  return { name, dialect, framing, frame };
 }
 
 const lines: { readonly [F in Framing]: ((message: Message) => string) | undefined } = {

@@ -1,7 +1,7 @@
 // Who may come in: the auth mode against the address, and what that mode needs.
 
 import { join } from "node:path";
-import { countKeys, jwtCredentials, type KeyRecord, readKeys, systemClock } from "@runwire/server";
+import { type KeyRecord, readKeys, systemClock } from "@runwire/server/operate";
 import { type Check, daysUntil, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
 
 const keySoonMs = 14 * 86_400_000;
@@ -68,6 +68,7 @@ async function tokens({ settings }: Facts): Promise<readonly Finding[]> {
     .filter(([, value]) => value === null || value === "")
     .map(([flag]) => wrong("tokens", `${flag} is not set`, `set it: tokens made for others must be refused`));
   if (unset.length > 0) return unset;
+  const { jwtCredentials } = await import("@runwire/server");
   try {
     jwtCredentials({
       secret: jwtSecret ?? undefined,
@@ -85,6 +86,7 @@ async function tokens({ settings }: Facts): Promise<readonly Finding[]> {
 
 async function published(of: string, jwksUrl: string): Promise<Finding> {
   try {
+    const { countKeys } = await import("@runwire/server");
     const { all, usable } = await countKeys(jwksUrl);
     if (usable > 0) return right("tokens", `${of}, signed with one of ${usable} keys at ${jwksUrl}`);
     const says = `none of the ${all} keys at ${jwksUrl} can be used`;

@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type DatabaseFacts, inspectDatabase, isLocked } from "@runwire/server";
+import { type DatabaseFacts, inspectDatabase, isLocked } from "@runwire/server/operate";
 import { type Check, doubtful, type Finding, inWords, right, why, wrong } from "./finding.js";
 
 const walBytesDoubtful = 256 * 1024 ** 2;

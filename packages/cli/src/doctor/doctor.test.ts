@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { createKey } from "@runwire/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { allDefaults } from "../settings.js";
+import { allDefaults } from "../setting-rows.js";
 import { paintFor } from "../terminal.js";
 import { selfSigned } from "../testing/certificate.js";
 import { examine, write } from "./doctor.js";

@@ -1,6 +1,6 @@
 // `runwire doctor`: says what is right, doubtful and wrong with an installation, and what to do about it.
 
-import { systemClock } from "@runwire/server";
+import { systemClock } from "@runwire/server/operate";
 import type { Command } from "commander";
 import { addSettingOptions } from "../setting-options.js";
 import { type Paint, paintFor, printable } from "../terminal.js";

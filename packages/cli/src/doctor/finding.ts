@@ -1,4 +1,4 @@
-import type { AllSettings } from "../settings.js";
+import type { AllSettings } from "../setting-rows.js";
 
 /** One thing that a check found, and what to do about it. */
 export interface Finding {

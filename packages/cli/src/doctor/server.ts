@@ -4,7 +4,7 @@ import { get as getHttp } from "node:http";
 import { get as getHttps } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { isLocked } from "@runwire/server";
+import { isLocked } from "@runwire/server/operate";
 import { type Check, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
 
 const answerMs = 3000;

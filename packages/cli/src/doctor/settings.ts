@@ -1,6 +1,7 @@
 // The settings as a server would read them, but with every mistake told and not only the first.
 
-import { type AllSettings, allDefaults, readEach } from "../settings.js";
+import { type AllSettings, allDefaults } from "../setting-rows.js";
+import { readEach } from "../settings.js";
 import { type Finding, right, why, wrong } from "./finding.js";
 
 interface Flags {

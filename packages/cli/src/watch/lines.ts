@@ -162,3 +162,26 @@ export function endLine(
         ]),
   ];
 }
+
+/** Of what a person asked: it may be a whole book. */
+const askedCharsMax = 2000;
+
+/** What a person asked, from the last message that is theirs. */
+export function askedIn({ messages }: Facts): string {
+  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
+  const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
+  const { content } = last ?? {};
+  if (content === undefined) return "";
+  return typeof content === "string" ? content : JSON.stringify(content);
+}
+
+export function askedLines(text: string, { full }: Manner): readonly Line[] {
+  const shown = full || text.length <= askedCharsMax ? text : beginningOf(text);
+  const untold = text.length - shown.length;
+  const more = untold === 0 ? "" : `… (${untold.toLocaleString("en")} more)`;
+  return blockOf("", `${harmless(shown)}${more}`, { mark: "> ", style: "bold" });
+}
+
+function beginningOf(text: string): string {
+  return text.slice(0, askedCharsMax).replace(/[\ud800-\udbff]$/, "");
+}

@@ -2,20 +2,37 @@
 // streams, so what a person sees is a function of the log alone.
 
 import type { Followed } from "@runwire/client";
-import { type AnyEvent, type Event, type Facts, isFinal, isObject } from "@runwire/protocol";
+import { type AnyEvent, addedUsage, type Event, type Facts, isFinal, isObject } from "@runwire/protocol";
+import { asking, hint } from "./asks.js";
 import { governanceLines } from "./governance.js";
 import { harmless, oneLine } from "./harmless.js";
-import type { Line, Span } from "./line.js";
-import { blockOf, cutLine, endLine, planLines, ruleOf, type Said, stateLine, toolLine } from "./lines.js";
-import { flush, say, think } from "./speech.js";
+import type { Line } from "./line.js";
+import {
+  askedIn,
+  askedLines,
+  blockOf,
+  cutLine,
+  endLine,
+  planLines,
+  ruleOf,
+  type Said,
+  stateLine,
+  toolLine,
+} from "./lines.js";
+import { flush, say, streamed, think } from "./speech.js";
 import { candidatesIn, strategyLines } from "./strategies.js";
-import { firstTimeline, firstVoice, type Manner, type Timeline, type Tool, type Voice } from "./timeline.js";
+import {
+  firstTimeline,
+  firstVoice,
+  type Manner,
+  noTool,
+  type Rendered,
+  type Timeline,
+  type Voice,
+  withTool,
+  withVoice,
+} from "./timeline.js";
 import { durationWords, inputWords } from "./words.js";
-
-export interface Rendered {
-  readonly timeline: Timeline;
-  readonly lines: readonly Line[];
-}
 
 export function render(timeline: Timeline, item: Followed, manner: Manner): Rendered {
   switch (item.kind) {
@@ -161,14 +178,13 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     case "turn.submitted":
       return then(
         label === "" ? { ...timeline, asked: true } : timeline,
-        label === "" ? blockOf("", askedWords(e.payload, manner), { mark: "> ", style: "bold" }) : [],
+        label === "" ? askedLines(askedIn(e.payload), manner) : [],
       );
     case "turn.started": {
       // Where it tells what was asked, and nobody did before.
       const { message } = e.payload;
       if (label !== "" || timeline.asked || typeof message !== "string") return { timeline, lines: [] };
-      const asked = blockOf("", beginning(message, manner), { mark: "> ", style: "bold" });
-      return then({ ...timeline, asked: true }, asked);
+      return then({ ...timeline, asked: true }, askedLines(message, manner));
     }
     case "message.settled":
       // What was streamed is there already.
@@ -185,58 +201,12 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
         timeline,
         e.payload.suggestions.map((text) => cutLine(label, { text: `→ ${oneLine(text)}`, style: "dim" })),
       );
-    case "approval.requested": {
-      const { approval_id, call_id } = e.payload;
-      const call = call_id == null ? undefined : voice.tools.get(call_id);
-      const tool = oneLine(String(e.payload.tool ?? call?.tool ?? "a tool"));
-      const about = `${tool} ${inputWords(e.payload.input ?? call?.input, approvalCharsMax)}`.trim();
-      const effect = typeof e.payload.effect === "string" ? ` (${oneLine(e.payload.effect)})` : "";
-      const asks = [
-        ...timeline.asks,
-        { kind: "approval", run_id: voice.run_id, label, id: approval_id, about },
-      ] as const;
-      return then({ ...timeline, asks }, [
-        // Nobody should allow what they were shown only the beginning of.
-        {
-          ...cutLine(
-            label,
-            { text: "? may it run ", style: "yellow" },
-            { text: about, style: "bold" },
-            { text: effect },
-          ),
-          fit: "wrap",
-          hang: 2,
-        },
-        ...hint(manner, label, `runwire approve ${voice.run_id} ${approval_id}`),
-      ]);
-    }
-    case "clarify.requested": {
-      const { clarify_id, question } = e.payload;
-      const given = Array.isArray(e.payload.choices) ? e.payload.choices : [];
-      const choices = given.filter((choice) => typeof choice === "string");
-      const about = oneLine(question);
-      const asks = [
-        ...timeline.asks,
-        { kind: "question", run_id: voice.run_id, label, id: clarify_id, about, choices },
-      ] as const;
-      return then({ ...timeline, asks }, [
-        ...blockOf(label, harmless(question), { mark: "? ", style: "yellow" }),
-        ...choices.map((choice, i) => cutLine(label, { text: `  ${i + 1}. ${oneLine(choice)}` })),
-        ...hint(manner, label, `runwire answer ${voice.run_id} ${clarify_id} TEXT`),
-      ]);
-    }
-    case "approval.resolved": {
-      const ask = timeline.asks.find(({ id }) => id === e.payload.approval_id);
-      const about = ask?.kind === "approval" ? ask.about : "";
-      return then(without(timeline, e.payload.approval_id), [verdictLine(label, about, e.payload)]);
-    }
+    case "approval.requested":
+    case "clarify.requested":
+    case "approval.resolved":
     case "clarify.resolved": {
-      const { answer, outcome } = e.payload;
-      const isLate = outcome === "expired" || outcome === "closed";
-      const text = isLate ? "✗ unanswered" : `✓ answered: ${inputWords(answer)}`;
-      return then(without(timeline, e.payload.clarify_id), [
-        cutLine(label, { text, style: isLate ? "yellow" : "green" }),
-      ]);
+      const told = asking(timeline, voice, e, manner);
+      return then(told.timeline, told.lines);
     }
     case "steer.accepted":
       return then(timeline, blockOf(label, harmless(e.payload.text), { mark: "» ", style: "cyan" }));
@@ -252,7 +222,7 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return then(timeline, blockOf(label, harmless(instruction), { mark: "↪ ", style: "cyan" }));
     }
     case "usage":
-      return { timeline: { ...timeline, usage: summed(timeline.usage, e.payload) }, lines: [] };
+      return { timeline: { ...timeline, usage: addedUsage(null, timeline.usage, e.payload) }, lines: [] };
     default: {
       const governed = governanceLines(label, e);
       if (governed.length > 0) return then(timeline, governed);
@@ -332,80 +302,4 @@ function moved(
     [stateLine(label, state, reason), ...hint(manner, label, `runwire approve ${run_id}`)],
     change,
   );
-}
-
-const approvalCharsMax = 2000;
-/** Of what a person asked: it may be a whole book. */
-const askedCharsMax = 2000;
-const noTool: Tool = { tool: "a tool", input: undefined, sinceMs: null, streamed: "", child: null };
-/** What is kept of a tool's own words while it runs. */
-const streamedCharsMax = 64 * 1024;
-
-function streamed(voice: Voice, call_id: unknown, text: string): Said {
-  if (typeof call_id !== "string") return { voice, lines: [] };
-  const before = voice.tools.get(call_id)?.streamed ?? "";
-  const tools = withTool(voice, call_id, { streamed: (before + text).slice(-streamedCharsMax) });
-  return { voice: { ...voice, tools }, lines: [] };
-}
-
-function withTool(voice: Voice, call_id: string, change: Partial<Tool>): ReadonlyMap<string, Tool> {
-  return new Map(voice.tools).set(call_id, { ...(voice.tools.get(call_id) ?? noTool), ...change });
-}
-
-function withVoice(timeline: Timeline, voice: Voice): Timeline {
-  return { ...timeline, voices: new Map(timeline.voices).set(voice.run_id, voice) };
-}
-
-function without(timeline: Timeline, id: string): Timeline {
-  return { ...timeline, asks: timeline.asks.filter((ask) => ask.id !== id) };
-}
-
-function hint(manner: Manner, label: string, command: string): readonly Line[] {
-  return manner.prompts ? [] : [cutLine(label, { text: `  answer with: ${oneLine(command)}`, style: "dim" })];
-}
-
-const allowed: { readonly [decision: string]: string } = {
-  once: "this once",
-  session: "for the session",
-  always: "always",
-};
-
-/** Several may wait at once, so it says again what it is about. */
-function verdictLine(label: string, about: string, { decision, outcome, reason }: Facts): Line {
-  const told: Span = { text: `  ${about}` };
-  const why: Span = {
-    text: typeof reason === "string" && reason !== "" ? `  ${oneLine(reason)}` : "",
-    style: "dim",
-  };
-  if (outcome === "expired" || outcome === "closed") {
-    return cutLine(label, { text: "✗ unanswered", style: "yellow" }, told);
-  }
-  if (decision === "deny") return cutLine(label, { text: "✗ denied", style: "red" }, told, why);
-  const words = allowed[String(decision)] ?? oneLine(String(decision));
-  return cutLine(label, { text: `✓ allowed ${words}`, style: "green" }, told, why);
-}
-
-/** What a person asked, from the last message that is theirs. */
-function askedWords({ messages }: Facts, manner: Manner): string {
-  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
-  const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
-  const { content } = last ?? {};
-  if (content === undefined) return "";
-  return beginning(typeof content === "string" ? content : JSON.stringify(content), manner);
-}
-
-function beginning(text: string, { full }: Manner): string {
-  if (full || text.length <= askedCharsMax) return harmless(text);
-  const shown = text.slice(0, askedCharsMax).replace(/[\ud800-\udbff]$/, "");
-  return `${harmless(shown)}… (${(text.length - shown.length).toLocaleString("en")} more)`;
-}
-
-function summed(
-  usage: { readonly [member: string]: number },
-  more: Facts,
-): { readonly [member: string]: number } {
-  const numbers = Object.entries(more).filter(
-    (entry): entry is [string, number] => typeof entry[1] === "number",
-  );
-  return { ...usage, ...Object.fromEntries(numbers.map(([name, n]) => [name, (usage[name] ?? 0) + n])) };
 }

@@ -167,7 +167,7 @@ describe("text that comes from elsewhere", () => {
   });
 
   it("is looked at in time that grows with its length only", () => {
-    const startedMs = performance.now();
+    const before = process.cpuUsage();
     for (const nasty of ["\u009d", "\u001b]", "\u001b ", "\u001b[1", "\u001bP"])
       harmless(nasty.repeat(200_000));
     const line = (text: string): Line => ({ gutter: [], spans: [{ text }], fit: "wrap", hang: 2 });
@@ -175,6 +175,6 @@ describe("text that comes from elsewhere", () => {
       expect(layOut(line(long), { columns: 80, colour: false }).join("").replaceAll(" ", "")).toBe(long);
       expect(layOut(line(long), { columns: null, colour: false })).toEqual([long]);
     }
-    expect(performance.now() - startedMs).toBeLessThan(5000);
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(5000);
   });
 });

@@ -4,7 +4,7 @@
 import { growing, harmless, oneLine } from "./harmless.js";
 import { fittingHang, type Line, roomOf, wrapText } from "./line.js";
 import { blockOf, cutLine, gutterOf, hangOf, type Said, textLine } from "./lines.js";
-import type { Manner, Voice } from "./timeline.js";
+import { type Manner, type Voice, withTool } from "./timeline.js";
 import { durationWords } from "./words.js";
 
 /** A line that is longer is put out in pieces. */
@@ -12,6 +12,8 @@ const lineCharsMax = 16 * 1024;
 /** So many empty lines are held back; of more, the others are shown. */
 const blankLinesMax = 2;
 const thinkingCharsMax = 256 * 1024;
+/** What is kept of a tool's own words while it runs. */
+const streamedCharsMax = 64 * 1024;
 
 export function think(voice: Voice, text: string, nowMs: number, manner: Manner): Said {
   const { voice: quiet, lines } = voice.text === null ? { voice, lines: [] } : flush(voice, nowMs, manner);
@@ -92,4 +94,11 @@ function textLines(label: string, text: string, indent: number | null): readonly
   return harmless(text.replace(/\r$/, ""))
     .split("\n")
     .map((line) => textLine(label, line, indent));
+}
+
+export function streamed(voice: Voice, call_id: unknown, text: string): Said {
+  if (typeof call_id !== "string") return { voice, lines: [] };
+  const before = voice.tools.get(call_id)?.streamed ?? "";
+  const tools = withTool(voice, call_id, { streamed: (before + text).slice(-streamedCharsMax) });
+  return { voice: { ...voice, tools }, lines: [] };
 }

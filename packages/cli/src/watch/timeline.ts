@@ -2,6 +2,7 @@
 // and what the end will add up to. Whatever is finished has become a line and is forgotten.
 
 import type { RunState, Usage } from "@runwire/protocol";
+import type { Line } from "./line.js";
 
 export interface Timeline {
   readonly run_id: string;
@@ -74,6 +75,12 @@ export interface Manner {
   readonly children: "show" | "hide";
 }
 
+/** What an event comes to: the timeline after it, and its lines. */
+export interface Rendered {
+  readonly timeline: Timeline;
+  readonly lines: readonly Line[];
+}
+
 export function firstTimeline(run_id: string): Timeline {
   return {
     run_id,
@@ -101,4 +108,15 @@ export function firstVoice(run_id: string, label: string, call_id: string | null
     tools: new Map(),
     candidates: [],
   };
+}
+
+/** A call of which nothing was seen before. */
+export const noTool: Tool = { tool: "a tool", input: undefined, sinceMs: null, streamed: "", child: null };
+
+export function withTool(voice: Voice, call_id: string, change: Partial<Tool>): ReadonlyMap<string, Tool> {
+  return new Map(voice.tools).set(call_id, { ...(voice.tools.get(call_id) ?? noTool), ...change });
+}
+
+export function withVoice(timeline: Timeline, voice: Voice): Timeline {
+  return { ...timeline, voices: new Map(timeline.voices).set(voice.run_id, voice) };
 }

@@ -1,6 +1,7 @@
 // How much room text takes on a terminal: most characters one cell, East Asian and emoji two, marks none.
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+/** Made when it is first needed: it costs a command that writes plain letters more than all of its text. */
+let segmenter: Intl.Segmenter | undefined;
 const plain = /^[ -~]*$/;
 const wide =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18aff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
@@ -23,6 +24,7 @@ const clusterCharsMax = 256;
 
 /** A segmenter looks at all of its text for each cluster, so it is given little at a time. */
 function* clustersOf(text: string): Generator<string> {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   for (let at = 0; at < text.length; ) {
     const piece = text.slice(at, at + clusterCharsMax);
     const clusters = Array.from(segmenter.segment(piece), ({ segment }) => segment);

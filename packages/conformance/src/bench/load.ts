@@ -2,6 +2,30 @@
 
 import { connect, type Socket } from "node:net";
 
+/** How a server is spoken to. */
+export interface Speech {
+  /** Opens a stream. */
+  subscribe(host: string, path: string): string;
+  request(method: string, host: string, path: string, body: string): string;
+  /** The body of a whole answer; undefined where more must come. Throws on a refusal. */
+  answer(text: string): string | undefined;
+}
+
+export const http: Speech = {
+  subscribe: (host, path) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/event-stream\r\n\r\n`,
+  request: (method, host, path, body) =>
+    `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  answer(text) {
+    const head = text.indexOf("\r\n\r\n");
+    if (head < 0) return undefined;
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
+    if (text.length < head + 4 + length) return undefined;
+    if (!text.startsWith("HTTP/1.1 2")) throw new Error(text.slice(0, 500));
+    return text.slice(head + 4);
+  },
+};
+
 export interface Reader {
   readonly events: number;
   readonly bytes: number;
@@ -10,6 +34,12 @@ export interface Reader {
   /** The response is complete. */
   readonly ended: Promise<void>;
   close(): void;
+}
+
+export interface ReaderOptions {
+  readonly hear?: (chunk: Buffer) => void;
+  /** Not where counting would be what is measured. */
+  readonly counts?: boolean;
 }
 
 /** What every event of the benchmark holds once, whatever is said around it. */
@@ -22,12 +52,11 @@ function countStarts(chunk: Buffer): number {
   return count;
 }
 
-/** An SSE reader that counts frames, or only bytes where counting would be what is measured. */
+/** Resolves with the first bytes. */
 export function openReader(
   url: URL,
-  path: string,
-  stamp?: (chunk: Buffer) => void,
-  counts = true,
+  subscribe: string,
+  { hear, counts = true }: ReaderOptions = {},
 ): Promise<Reader> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(Number(url.port), url.hostname);
@@ -68,7 +97,7 @@ export function openReader(
             : 0);
         tail = chunk.subarray(1 - frameStart.length);
       }
-      stamp?.(chunk);
+      hear?.(chunk);
       if (!opened) {
         opened = true;
         resolve(reader);
@@ -80,7 +109,7 @@ export function openReader(
       }
       if (chunk.length >= 5 && chunk.subarray(-5).equals(lastChunk)) socket.end();
     });
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${url.host}\r\nAccept: text/event-stream\r\n\r\n`);
+    socket.write(subscribe);
   });
 }
 
@@ -94,7 +123,7 @@ export interface Poster {
 }
 
 /** Requests over a fixed number of kept connections, one at a time on each. */
-export function poster(url: URL, connections: number): Poster {
+export function poster(url: URL, speech: Speech, connections: number): Poster {
   const idle: PostSocket[] = [];
   const waiting: ((socket: PostSocket) => void)[] = [];
   let open = 0;
@@ -107,17 +136,14 @@ export function poster(url: URL, connections: number): Poster {
     }
     if (open < connections) {
       open += 1;
-      return postSocket(url);
+      return postSocket(url, speech);
     }
     return new Promise((resolve) => waiting.push(resolve));
   }
 
   async function send(method: string, path: string, body: string): Promise<string> {
     const socket = await take();
-    const answer = await socket.ask(
-      `${method} ${path} HTTP/1.1\r\nHost: ${url.host}\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    );
+    const answer = await socket.ask(speech.request(method, url.host, path, body));
     const next = waiting.shift();
     if (next === undefined) idle.push(socket);
     else next(socket);
@@ -139,29 +165,28 @@ interface PostSocket {
   close(): void;
 }
 
-function postSocket(url: URL): PostSocket {
+function postSocket(url: URL, speech: Speech): PostSocket {
   const socket = connect(Number(url.port), url.hostname);
   let text = "";
-  let answer: { resolve(body: string): void; reject(error: Error): void } | undefined;
-  socket.on("error", (error) => answer?.reject(error));
-  socket.on("close", () => answer?.reject(new Error("the server closed the connection")));
+  let asked: { resolve(body: string): void; reject(error: unknown): void } | undefined;
+  socket.on("error", (error) => asked?.reject(error));
+  socket.on("close", () => asked?.reject(new Error("the server closed the connection")));
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
-    const head = text.indexOf("\r\n\r\n");
-    if (head < 0) return;
-    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
-    if (text.length < head + 4 + length) return;
-    const body = text.slice(head + 4);
-    const { resolve, reject } = answer as NonNullable<typeof answer>;
-    if (text.startsWith("HTTP/1.1 2")) resolve(body);
-    else reject(new Error(text.slice(0, 500)));
+    try {
+      const body = speech.answer(text);
+      if (body === undefined) return;
+      asked?.resolve(body);
+    } catch (error) {
+      asked?.reject(error);
+    }
     text = "";
   });
   return {
     isOpen: () => socket.writable && socket.readable,
     ask(request) {
       return new Promise((resolve, reject) => {
-        answer = { resolve, reject };
+        asked = { resolve, reject };
         socket.write(request);
       });
     },
@@ -169,12 +194,53 @@ function postSocket(url: URL): PostSocket {
   };
 }
 
-export async function createRun(post: Poster): Promise<string> {
-  const text = await post.post(
-    "/v1/agent/runs",
-    '{"prompt":"bench","producer":"external","lease_ms":3600000}',
-  );
-  return (JSON.parse(text) as { run_id: string }).run_id;
+/** One connection that appends all the time, and hears how much is safe. */
+export interface Session {
+  send(events: readonly string[]): void;
+  readonly acked: number;
+  /** Resolves once this many events are safe. */
+  reached(events: number): Promise<void>;
+  close(): void;
+}
+
+export interface SessionSpeech {
+  readonly begin: string;
+  chunk(events: readonly string[]): string;
+  /** How many events the whole of the answers so far says are safe, and what of it must be kept to go on. */
+  acked(text: string, before: number): { readonly events: number; readonly rest: string };
+}
+
+export function openSession(url: URL, speech: SessionSpeech): Session {
+  const socket = connect(Number(url.port), url.hostname);
+  let acked = 0;
+  let text = "";
+  let waiting: { readonly events: number; resolve(): void; reject(error: Error): void } | undefined;
+  const fail = (error: Error): void => waiting?.reject(error);
+  socket.on("error", fail);
+  socket.on("close", () => fail(new Error("the server closed the session")));
+  socket.on("data", (chunk: Buffer) => {
+    const heard = speech.acked(text + chunk.toString("latin1"), acked);
+    acked = heard.events;
+    text = heard.rest;
+    if (waiting !== undefined && acked >= waiting.events) {
+      const { resolve } = waiting;
+      waiting = undefined;
+      resolve();
+    }
+  });
+  socket.write(speech.begin);
+  return {
+    send: (events) => void socket.write(speech.chunk(events)),
+    get acked() {
+      return acked;
+    },
+    reached: (events) =>
+      new Promise((resolve, reject) => {
+        if (acked >= events) resolve();
+        else waiting = { events, resolve, reject };
+      }),
+    close: () => socket.destroy(),
+  };
 }
 
 /** Calls `task` `count` times, `width` at a time. */

@@ -3,15 +3,15 @@
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Poster } from "./load.js";
-import { type Server, start, type Target } from "./process.js";
+import { http, type Poster, type Speech } from "./load.js";
+import { type Server, start, startOwn, type Target } from "./process.js";
 
 export interface Peer {
   readonly name: string;
-  /** The scenarios that it can be put through, by a part of their names. */
+  /** The scenarios that it can be put through, by how their names begin. */
   readonly can: readonly string[];
   start(): Promise<Server>;
 }
@@ -33,10 +33,16 @@ export function peers(report: (line: string) => void): readonly Peer[] {
   const missing = installed();
   add(betterSse, missing);
   add(durableStreams, missing);
+  const noRedis =
+    spawnSync("redis-server", ["--version"]).status === 0 ? undefined : "there is no redis-server";
+  add(redisChannels, noRedis);
+  add(redisStreams, noRedis);
+  add(file, undefined);
+  add(rows, undefined);
   return found;
 }
 
-const fanOuts = ["fan-out"];
+const fanOuts = ["fan-out", "saturated"];
 
 const send: Peer = {
   name: "C send()",
@@ -45,7 +51,7 @@ const send: Peer = {
     const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
     const program = join(folder, "send");
     execFileSync("cc", ["-O2", "-o", program, resolve("packages/conformance/bench/send.c")]);
-    return start(send.name, program, [], folder);
+    return start(send.name, program, [], { folder });
   },
 };
 
@@ -87,6 +93,87 @@ const sendfile: Peer = {
   },
 };
 
+/** The disk, and nothing else. */
+const file: Peer = {
+  name: "a file and fdatasync",
+  can: ["append session"],
+  start: () =>
+    startOwn(file.name, "file-server.js", {
+      session: () => ({
+        begin: "",
+        chunk: (events) => `${events.join("\n")}\n`,
+        acked(text, before) {
+          const lines = text.split("\n");
+          const rest = lines.pop() ?? "";
+          return { events: Number(lines.at(-1) ?? before), rest };
+        },
+      }),
+    }),
+};
+
+const rows: Peer = {
+  name: "rows and JSON",
+  can: ["reconnect storm"],
+  start: () => startOwn(rows.name, "rows-server.js"),
+};
+
+const resp: Speech = {
+  ...http,
+  subscribe: (_host, channel) => `SUBSCRIBE ${channel}\r\n`,
+  request: (_method, _host, channel, body) => command("PUBLISH", channel, body),
+  answer(text) {
+    if (text.startsWith("-")) throw new Error(text);
+    return text.endsWith("\r\n") ? text : undefined;
+  },
+};
+
+function command(...words: readonly string[]): string {
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
+}
+
+async function newChannel(): Promise<Target> {
+  channels += 1;
+  return { append: `c${channels}`, stream: `c${channels}` };
+}
+
+/** Keeps nothing. */
+const redisChannels: Peer = {
+  name: "Redis pub/sub",
+  can: [...fanOuts, "latency"],
+  start: () => startRedis(redisChannels.name, []),
+};
+
+const redisStreams: Peer = {
+  name: "Redis XADD, appendfsync always",
+  can: ["append session"],
+  start: () => startRedis(redisStreams.name, ["--appendonly", "yes", "--appendfsync", "always"]),
+};
+
+async function startRedis(name: string, more: readonly string[]): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
+  const port = await freePort();
+  const options = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", '""', ...more];
+  // What it says is for operators; its address is said for it.
+  const says = `echo "listening on http://127.0.0.1:${port}"; exec redis-server ${options.join(" ")} >/dev/null`;
+  const server = await start(name, "sh", ["-c", says], {
+    folder,
+    speech: resp,
+    open: newChannel,
+    session: (key) => ({
+      begin: "",
+      chunk: (events) => events.map((event) => command("XADD", key, "*", "e", event)).join(""),
+      // One bulk string for each: `$15` and the id.
+      acked(text, before) {
+        const whole = text.lastIndexOf("\r\n") + 2;
+        const ids = text.slice(0, whole).match(/\d+-\d+\r\n/g) ?? [];
+        return { events: before + ids.length, rest: text.slice(whole) };
+      },
+    }),
+  });
+  await listening(port);
+  return server;
+}
+
 const betterSse: Peer = {
   name: "better-sse",
   can: fanOuts,
@@ -124,19 +211,21 @@ const durableStreams: Peer = {
         await post.put(path);
         return { append: path, stream: `${path}?offset=-1&live=sse` };
       },
+      1 / 20,
     ),
 };
 
 async function startScript(
   name: string,
-  script: string,
+  text: string,
   open: (post: Poster) => Promise<Target>,
+  share = 1,
 ): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
   // Beside the packages, so that they are found.
-  const file = join(packages, `${name}.mjs`);
-  writeFileSync(file, script);
-  return { ...(await start(name, process.execPath, [file, folder], folder)), open };
+  const script = join(packages, `${name}.mjs`);
+  writeFileSync(script, text);
+  return start(name, process.execPath, [script, folder], { folder, open, share });
 }
 
 async function startNginx(
@@ -163,24 +252,24 @@ async function startNginx(
   );
   // It says nothing when it listens; the shell says it for it.
   const says = `echo "listening on http://127.0.0.1:${port}"; exec nginx -e stderr -p ${folder} -c ${file}`;
-  const server = await start(name, "sh", ["-c", says], folder);
-  await answering(server.url);
-  return { ...server, open, folder };
+  const server = await start(name, "sh", ["-c", says], { folder, open });
+  await listening(port);
+  return { ...server, folder };
 }
 
-async function answering(url: URL): Promise<void> {
+async function listening(port: number): Promise<void> {
   for (let tries = 0; tries < 200; tries++) {
-    const isUp = await fetch(url).then(
-      () => true,
-      () => false,
-    );
+    const isUp = await new Promise<boolean>((tell) => {
+      const socket = connect(port, "127.0.0.1", () => tell(true));
+      socket.on("error", () => tell(false)).on("connect", () => socket.destroy());
+    });
     if (isUp) return;
     await new Promise((wait) => setTimeout(wait, 20));
   }
-  throw new Error(`nothing answers at ${url}`);
+  throw new Error(`nothing listens at ${port}`);
 }
 
-/** nginx takes no 0. */
+/** Some servers take no 0. */
 function freePort(): Promise<number> {
   return new Promise((found) => {
     const server = createServer().listen(0, "127.0.0.1", () => {

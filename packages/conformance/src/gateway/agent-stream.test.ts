@@ -1,39 +1,26 @@
 // The five acceptance tests that the agent stream protocol names, against a running server.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as elapse } from "node:timers/promises";
 import { coreTypes, type Draft, type Event, koder } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import { allEvents, append, createRun, lifecycle, reasoning, say, text } from "./calls.js";
 import { chance } from "./chance.js";
 import { openReading, readAll, streamPath, wireNames } from "./readers.js";
 import { freshChildId, record, storyOfEveryType } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-agent-stream-"));
 const luck = chance("agent stream");
-let gateway: Gateway;
-let url: string;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 describe("the agent stream protocol", () => {
   it("T1: every core event comes back as it was sent, and decodes to itself [RW-KODER-1]", async () => {
     const drafts = storyOfEveryType(luck.seed);
-    const run_id = await record(url, drafts, 30);
+    const run_id = await record(server.url, drafts, 30);
     const sent = drafts.filter(({ type }) => coreTypes.has(type) && type !== "run.lifecycle");
     for (const wire of wireNames) {
-      const { heard, events } = await readAll(wire, url, streamPath({ run_id, detail: "full" }));
+      const { heard, events } = await readAll(wire, server.url, streamPath({ run_id, detail: "full" }));
       const said = events.filter(({ type }) => type !== "run.lifecycle");
       const own = said.filter((e) => !isInterrupted(e));
       expect(own.map(({ type, payload, child_id }) => ({ type, payload, child_id }))).toEqual(
@@ -48,15 +35,15 @@ describe("the agent stream protocol", () => {
   });
 
   it("T2: a reader sees from the numbers alone whether something is missing", async () => {
-    const run_id = await record(url, storyOfEveryType(luck.seed + 1), 30);
+    const run_id = await record(server.url, storyOfEveryType(luck.seed + 1), 30);
     for (const detail of ["default", "full"]) {
       for (const wire of wireNames) {
-        const { events } = await readAll(wire, url, streamPath({ run_id, detail }));
+        const { events } = await readAll(wire, server.url, streamPath({ run_id, detail }));
         expect(gaps(events)).toEqual([]);
         const missing = luck.whole(1, events.length - 2);
         expect(gaps(events.filter((_, i) => i !== missing))).toEqual([missing + 1]);
         // What is missing is fetched by its number.
-        const repair = await allEvents(url, run_id, { dialect: "koder", detail });
+        const repair = await allEvents(server.url, run_id, { dialect: "koder", detail });
         expect(repair[missing]).toEqual(events[missing]);
         expect(events.map(({ id }) => id)).toEqual(events.map(({ id }) => id).sort());
       }
@@ -64,21 +51,21 @@ describe("the agent stream protocol", () => {
   });
 
   it("T3: a reader that reconnects with Last-Event-ID n gets n + 1 and all that follows", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const drafts = storyOfEveryType(luck.seed + 2);
-    await append(url, run_id, ...drafts.slice(0, 60));
-    const first = await openReading("sse", url, streamPath({ run_id }));
+    await append(server.url, run_id, ...drafts.slice(0, 60));
+    const first = await openReading("sse", server.url, streamPath({ run_id }));
     await first.until(({ events }) => events.length > 5);
     first.stop();
     const n = first.events.at(-1)?.seq ?? 0;
     expect(first.heard.at(-1)?.id).toBe(String(n));
     const rest = drafts.slice(60);
-    const again = openReading("sse", url, streamPath({ run_id }), { "Last-Event-ID": String(n) });
-    await append(url, run_id, ...rest);
+    const again = openReading("sse", server.url, streamPath({ run_id }), { "Last-Event-ID": String(n) });
+    await append(server.url, run_id, ...rest);
     const second = await again;
     await second.ended;
     expect(second.events[0]?.seq).toBe(n + 1);
-    const whole = await readAll("sse", url, streamPath({ run_id }));
+    const whole = await readAll("sse", server.url, streamPath({ run_id }));
     expect([...first.events, ...second.events]).toEqual(whole.events);
   });
 
@@ -99,9 +86,9 @@ describe("the agent stream protocol", () => {
     it.concurrent.each(Object.keys(shapes))("%s", async (name) => {
       const shape = shapes[name] as (i: number) => Draft;
       const drafts = Array.from({ length: 1000 }, (_, i) => shape(i));
-      const run_id = await createRun(url);
+      const run_id = await createRun(server.url);
       const arrivals: { readonly e: Event; readonly atMs: number }[] = [];
-      const reading = await openReading("sse", url, streamPath({ run_id }));
+      const reading = await openReading("sse", server.url, streamPath({ run_id }));
       let seen = 0;
       const watching = reading.until(({ events }) => {
         for (; seen < events.length; seen++)
@@ -111,21 +98,21 @@ describe("the agent stream protocol", () => {
       // The pace is the test's own subject: 1000 deltas, spread over 3 s.
       const beganMs = performance.now();
       for (let i = 0; i < drafts.length; i += 10) {
-        await append(url, run_id, ...drafts.slice(i, i + 10));
+        await append(server.url, run_id, ...drafts.slice(i, i + 10));
         const dueMs = beganMs + (3000 * (i + 10)) / drafts.length;
         await elapse(Math.max(0, dueMs - performance.now()));
       }
       // Whatever is still pending goes out by itself: no control event pushes it.
       const groups = [...new Map(drafts.map((draft) => [keyOf(draft), draft])).values()];
       const isCaughtUp = async () => {
-        const shown = await allEvents(url, run_id, { detail: "default" });
+        const shown = await allEvents(server.url, run_id, { detail: "default" });
         return groups.every((draft) => joinedOf(shown, draft) === joinedOf(drafts, draft));
       };
       for (const untilMs = performance.now() + 150 * groups.length + 2000; !(await isCaughtUp()); ) {
         expect(performance.now()).toBeLessThan(untilMs);
         await elapse(20);
       }
-      await append(url, run_id, lifecycle("done"));
+      await append(server.url, run_id, lifecycle("done"));
       await watching;
 
       const deltas = arrivals.filter(({ e }) => e.type === "text.delta" || e.type === "reasoning.delta");
@@ -140,7 +127,7 @@ describe("the agent stream protocol", () => {
       }
       // Not fewer than the cap allows, by far: a reader sees text as it comes.
       expect(deltas.length).toBeGreaterThan(20);
-      const full = await allEvents(url, run_id);
+      const full = await allEvents(server.url, run_id);
       for (const draft of groups) {
         expect(joinedOf(full, draft)).toBe(joinedOf(drafts, draft));
         if (draft.type !== "tool.output") expect(joinedOf(reading.events, draft)).toBe(joinedOf(full, draft));
@@ -149,11 +136,15 @@ describe("the agent stream protocol", () => {
   });
 
   it("T5: events of several children keep their order in the parent's sequence", async () => {
-    const root = await createRun(url);
+    const root = await createRun(server.url);
     const children = [freshChildId(), freshChildId(), freshChildId()];
-    await append(url, root, ...children.map((child_id) => say("child.spawn", { child_id, prompt: "go" })));
+    await append(
+      server.url,
+      root,
+      ...children.map((child_id) => say("child.spawn", { child_id, prompt: "go" })),
+    );
     const grandchild = freshChildId();
-    await append(url, root, say("child.spawn", { child_id: grandchild }, children[0]));
+    await append(server.url, root, say("child.spawn", { child_id: grandchild }, children[0]));
     const producers = [...children, grandchild];
     // Each child is written by its own producer, at its own pace, to its own run.
     await Promise.all(
@@ -161,19 +152,19 @@ describe("the agent stream protocol", () => {
         for (let i = 0; i < 25; i++) {
           const words = [text(`${n}.${i} `), reasoning(`${n}-${i} `)];
           const step = say("step.boundary", { step_index: i, step_kind: "text-only" });
-          await append(url, child_id, ...(i % 3 ? words : [...words, step]));
+          await append(server.url, child_id, ...(i % 3 ? words : [...words, step]));
         }
       }),
     );
-    await append(url, grandchild, lifecycle("done"));
-    for (const child_id of children) await append(url, child_id, lifecycle("done"));
-    await append(url, root, lifecycle("done"));
+    await append(server.url, grandchild, lifecycle("done"));
+    for (const child_id of children) await append(server.url, child_id, lifecycle("done"));
+    await append(server.url, root, lifecycle("done"));
     for (const detail of ["default", "full"]) {
-      const parent = (await readAll("sse", url, streamPath({ run_id: root, detail }))).events;
+      const parent = (await readAll("sse", server.url, streamPath({ run_id: root, detail }))).events;
       expect(gaps(parent)).toEqual([]);
       expect(parent.every(({ run_id }) => run_id === root)).toBe(true);
       for (const child_id of producers) {
-        const own = (await readAll("sse", url, streamPath({ run_id: child_id, detail }))).events;
+        const own = (await readAll("sse", server.url, streamPath({ run_id: child_id, detail }))).events;
         const direct = own.filter((e) => e.child_id === null);
         const mirrored = parent.filter((e) => e.child_id === child_id);
         expect(mirrored.map(({ id, type, payload }) => ({ id, type, payload }))).toEqual(
@@ -181,8 +172,9 @@ describe("the agent stream protocol", () => {
         );
         expect(gaps(own)).toEqual([]);
       }
-      const inMiddle = (await readAll("sse", url, streamPath({ run_id: children[0] as string, detail })))
-        .events;
+      const inMiddle = (
+        await readAll("sse", server.url, streamPath({ run_id: children[0] as string, detail }))
+      ).events;
       expect(inMiddle.filter((e) => e.child_id === grandchild).map(({ id }) => id)).toEqual(
         parent.filter((e) => e.child_id === grandchild).map(({ id }) => id),
       );

@@ -1,43 +1,36 @@
 // One long request whose lines are committed as they come, and the lease that an open one renews.
 
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { limits } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, append, call, control, createRun, lifecycle, runPath, say, text } from "./calls.js";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
+import {
+  allEvents,
+  append,
+  call,
+  control,
+  createRun,
+  eventsOf,
+  lifecycle,
+  lines,
+  ndjson,
+  runPath,
+  say,
+  text,
+} from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-append-session-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
-
-const ndjson = { "Content-Type": "application/x-ndjson" };
-const lines = (drafts: readonly unknown[]): string =>
-  drafts.map((draft) => `${JSON.stringify(draft)}\n`).join("");
-const ofType = async (run_id: string, type: string) =>
-  (await allEvents(url, run_id)).filter((e) => e.type === type);
+const server = underTest(startGateway);
 
 describe("an append session", () => {
   it("commits as it comes and answers each commit [RW-APPEND-4]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const session = openSession(run_id, { "Producer-Id": "p", "Producer-Epoch": "1", "Producer-Seq": "1" });
     session.write(lines([text("a"), text("b")]));
     expect(await session.answer()).toEqual({ last_pos: 4, last_producer_seq: 2 });
-    expect(await ofType(run_id, "text.delta")).toHaveLength(2);
+    expect(await eventsOf(server.url, run_id, "text.delta")).toHaveLength(2);
     const half = lines([text("c")]);
     session.write(half.slice(0, 9));
     session.write(half.slice(9));
@@ -45,7 +38,7 @@ describe("an append session", () => {
     session.end(JSON.stringify(text("the last line needs no line break")));
     expect(await session.answer()).toEqual({ last_pos: 6, last_producer_seq: 4 });
     expect(await session.answer()).toBe(undefined);
-    const known = await call(url, "GET", runPath(run_id, "producers/p"));
+    const known = await call(server.url, "GET", runPath(run_id, "producers/p"));
     expect(known.body).toEqual({ producer_id: "p", epoch: 1, last_producer_seq: 4 });
   });
 
@@ -57,7 +50,7 @@ describe("an append session", () => {
   ])(
     "ends at a bad line, which it names, and keeps the lines before it: %s [RW-APPEND-4]",
     async (bad, code) => {
-      const run_id = await createRun(url);
+      const run_id = await createRun(server.url);
       const session = openSession(run_id);
       session.write(lines([text("a")]));
       expect(await session.answer()).toEqual({ last_pos: 3 });
@@ -66,14 +59,16 @@ describe("an append session", () => {
       for (let at = await session.answer(); at !== undefined; at = await session.answer()) answers.push(at);
       expect(answers.slice(0, -1)).toEqual([{ last_pos: 4 }]);
       expect(answers.at(-1)).toMatchObject({ error: { code, message: expect.stringContaining("line 3") } });
-      const stored = (await ofType(run_id, "text.delta")).map((e) => (e.payload as { text: string }).text);
+      const stored = (await eventsOf(server.url, run_id, "text.delta")).map(
+        (e) => (e.payload as { text: string }).text,
+      );
       expect(stored).toEqual(["a", "b"]);
       session.destroy();
     },
   );
 
   it("tells what is wrong with bytes that are no text and lines without end", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const bad = openSession(run_id);
     bad.write(Buffer.from([0x7b, 0xff, 0xfe, 0x0a]));
     expect(await bad.answer()).toMatchObject({ error: { code: "KAI-REQUEST-BODY-0001" } });
@@ -82,27 +77,27 @@ describe("an append session", () => {
     endless.write(`{"type":"text.delta","payload":{"text":"${"x".repeat(limits.lineBytesMax)}`);
     expect(await endless.answer()).toMatchObject({ error: { code: "KAI-REQUEST-SIZE-0001" } });
     endless.destroy();
-    expect(await allEvents(url, run_id)).toHaveLength(2);
+    expect(await allEvents(server.url, run_id)).toHaveLength(2);
   });
 
   it("that breaks off keeps its whole lines and drops the torn one [RW-APPEND-4]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const session = openSession(run_id);
     session.write(lines([text("a")]));
     await session.answer();
     session.write(JSON.stringify(say("title", { title: "torn, though it is whole JSON" })));
     session.destroy();
-    await append(url, run_id, say("title", { title: "next" }));
-    expect((await ofType(run_id, "title")).map((e) => e.payload)).toEqual([{ title: "next" }]);
+    await append(server.url, run_id, say("title", { title: "next" }));
+    expect((await eventsOf(server.url, run_id, "title")).map((e) => e.payload)).toEqual([{ title: "next" }]);
   });
 
   it("is refused where the run is unknown, and ends where the run has ended", async () => {
     expect((await openSession("run_unknown").response).statusCode).toBe(404);
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const session = openSession(run_id);
     session.write(lines([text("a")]));
     await session.answer();
-    await control(url, run_id, "abort");
+    await control(server.url, run_id, "abort");
     session.write(lines([text("b")]));
     expect(await session.answer()).toMatchObject({ error: { code: "KAI-RUN-ENDED-0001" } });
     session.destroy();
@@ -113,26 +108,26 @@ describe("a lease", () => {
   it("that is renewed by heartbeats, appends and open sessions keeps the run alive; otherwise it ends with a reason", async () => {
     const asked = { lease_ms: 1000 };
     const [beating, appending, quiet, sessioned] = await Promise.all(
-      [1, 2, 3, 4].map(() => createRun(url, asked)),
+      [1, 2, 3, 4].map(() => createRun(server.url, asked)),
     );
     const session = openSession(sessioned as string);
     session.write(lines([text("a")]));
     await session.answer();
-    const lost = readAll("sse", url, streamPath({ run_id: quiet as string }));
+    const lost = readAll("sse", server.url, streamPath({ run_id: quiet as string }));
     const signs = setInterval(() => {
-      void call(url, "POST", runPath(beating as string, "heartbeat"));
-      void append(url, appending as string, text("."));
+      void call(server.url, "POST", runPath(beating as string, "heartbeat"));
+      void append(server.url, appending as string, text("."));
     }, 200);
     const { events } = await lost;
     clearInterval(signs);
     expect(events.at(-1)).toMatchObject({ type: "run.lifecycle", payload: { state: "error" } });
     expect(events.at(-1)?.payload).toHaveProperty("reason", expect.stringMatching(/producer lost.*1000 ms/));
     for (const run_id of [beating, appending, sessioned]) {
-      expect((await call(url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
+      expect((await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
     }
-    const beat = await call(url, "POST", runPath(beating as string, "heartbeat"));
+    const beat = await call(server.url, "POST", runPath(beating as string, "heartbeat"));
     expect([beat.status, beat.body]).toEqual([200, { run_id: beating, state: "running", lease_ms: 1000 }]);
-    expect((await call(url, "POST", runPath("run_unknown", "heartbeat"))).status).toBe(404);
+    expect((await call(server.url, "POST", runPath("run_unknown", "heartbeat"))).status).toBe(404);
     session.destroy();
   });
 });
@@ -147,7 +142,7 @@ interface Session {
 }
 
 function openSession(run_id: string, headers: { readonly [name: string]: string } = {}): Session {
-  const req: ClientRequest = request(url + runPath(run_id, "events"), {
+  const req: ClientRequest = request(server.url + runPath(run_id, "events"), {
     method: "POST",
     agent: false,
     headers: { ...ndjson, "Transfer-Encoding": "chunked", ...headers },

@@ -1,12 +1,10 @@
 // What attackers send to a running server, and that it stays the same for everybody else. Foreign hosts and pages are
 // in http.test.ts, other people's blobs and paths out of their folder in blobs.test.ts.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Event } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Bystander, bystander } from "./bystander.js";
 import {
   allEvents,
@@ -26,26 +24,19 @@ import {
 import { isSoak } from "./chance.js";
 import { dechunked, rawAnswer, rawConnection, requestText } from "./raw-http.js";
 import { readAll, streamPath } from "./readers.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-attacks-"));
-let gateway: Gateway;
-let url: string;
 let host: string;
 let other: Bystander;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-  host = new URL(url).host;
-});
+const server = underTest(startGateway);
 
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
+beforeAll(async () => {
+  host = new URL(server.url).host;
 });
 
 beforeEach(async () => {
-  other = await bystander(url);
+  other = await bystander(server.url);
 });
 
 afterEach(async () => {
@@ -56,7 +47,11 @@ afterEach(async () => {
 const lines = { "Content-Type": "application/x-ndjson" };
 
 async function send(path: string, body: Uint8Array, type = "application/json"): Promise<Reply> {
-  const response = await fetch(url + path, { method: "POST", body, headers: { "Content-Type": type } });
+  const response = await fetch(server.url + path, {
+    method: "POST",
+    body,
+    headers: { "Content-Type": type },
+  });
   const answer = await response.text();
   return {
     status: response.status,
@@ -68,9 +63,9 @@ async function send(path: string, body: Uint8Array, type = "application/json"): 
 
 /** Bytes as one chunk of a session; the answer, up to its error line. */
 async function sessionAnswer(run_id: string, body: Uint8Array): Promise<string> {
-  const raw = await rawConnection(url);
+  const raw = await rawConnection(server.url);
   const head = ["Transfer-Encoding: chunked", "Content-Type: application/x-ndjson"];
-  raw.write(requestText(url, "POST", runPath(run_id, "events"), head));
+  raw.write(requestText(server.url, "POST", runPath(run_id, "events"), head));
   raw.write(`${body.length.toString(16)}\r\n`);
   raw.write(body);
   raw.write("\r\n0\r\n\r\n");
@@ -81,17 +76,23 @@ async function sessionAnswer(run_id: string, body: Uint8Array): Promise<string> 
 
 /** Nothing but what every run begins with. */
 const expectEmpty = async (run_id: string): Promise<void> =>
-  expect(await allEvents(url, run_id)).toHaveLength(2);
+  expect(await allEvents(server.url, run_id)).toHaveLength(2);
 
 describe("who sends too much", () => {
   it("is told so, and nothing of it is stored [RW-LIMIT-1]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const mebibyte = 1024 * 1024;
-    const event = await tryAppend(url, run_id, [say("custom", { value: "x".repeat(10 * mebibyte) })]);
-    const batch = await call(url, "POST", runPath(run_id, "events"), " ".repeat(17 * mebibyte));
-    const many = await tryAppend(url, run_id, Array(10_001).fill(text("x")));
-    const line = await call(url, "POST", runPath(run_id, "events"), `{${" ".repeat(9 * mebibyte)}}\n`, lines);
-    const body = await control(url, run_id, "steer", { text: "x".repeat(5 * mebibyte) });
+    const event = await tryAppend(server.url, run_id, [say("custom", { value: "x".repeat(10 * mebibyte) })]);
+    const batch = await call(server.url, "POST", runPath(run_id, "events"), " ".repeat(17 * mebibyte));
+    const many = await tryAppend(server.url, run_id, Array(10_001).fill(text("x")));
+    const line = await call(
+      server.url,
+      "POST",
+      runPath(run_id, "events"),
+      `{${" ".repeat(9 * mebibyte)}}\n`,
+      lines,
+    );
+    const body = await control(server.url, run_id, "steer", { text: "x".repeat(5 * mebibyte) });
     for (const reply of [event, batch, many, line, body])
       expect([reply.status, codeOf(reply)]).toEqual([413, "KAI-REQUEST-SIZE-0001"]);
     await expectEmpty(run_id);
@@ -109,7 +110,7 @@ describe("who sends what is no JSON", () => {
     ["an overlong byte sequence", overlong],
     ["a surrogate in bytes", surrogate],
   ])("in any body gets %s refused", async (_, bad) => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     for (const [path, type] of [
       ["/v1/agent/runs", "application/json"],
       [runPath(run_id, "steer"), "application/json"],
@@ -138,20 +139,26 @@ describe("who sends what is no JSON", () => {
     '"\u0001"',
     "[1,]",
   ])("in any body gets %j refused with its line", async (bad) => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     for (const path of ["/v1/agent/runs", runPath(run_id, "steer"), runPath(run_id, "events")]) {
-      const refused = await call(url, "POST", path, bad);
+      const refused = await call(server.url, "POST", path, bad);
       expect([path, refused.status, codeOf(refused)]).toEqual([path, 400, "KAI-REQUEST-BODY-0001"]);
       // An error holds no payload.
       expect(refused.text).not.toContain("nonsense");
     }
-    const refused = await call(url, "POST", runPath(run_id, "events"), `${good}${bad}\n${good}`, lines);
+    const refused = await call(
+      server.url,
+      "POST",
+      runPath(run_id, "events"),
+      `${good}${bad}\n${good}`,
+      lines,
+    );
     expect([refused.status, codeOf(refused)]).toEqual([422, "KAI-STREAM-PROTO-0001"]);
     expect(messageOf(refused)).toContain("line 2");
     await expectEmpty(run_id);
     const answer = await sessionAnswer(run_id, Buffer.from(`${good}${bad}\n${good}`));
     expect(answer).toMatch(/"KAI-STREAM-PROTO-0001","message":"[^"]*line 2/);
-    expect(await allEvents(url, run_id)).toHaveLength(3);
+    expect(await allEvents(server.url, run_id)).toHaveLength(3);
   });
 });
 
@@ -166,16 +173,16 @@ describe("who sends JSON to choke on", () => {
     ["a number that overflows", '{"a":[1e400]}', "a number that overflows"],
     ["one that overflows below", '{"a":{"b":-1e999}}', "a number that overflows"],
   ])("gets %s refused, with the event or the line", async (_, payload, names) => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const draft = `{"type":"custom","payload":${payload}}`;
     const batch = await call(
-      url,
+      server.url,
       "POST",
       runPath(run_id, "events"),
       `[${JSON.stringify(text("x"))},${draft}]`,
     );
     const ndjson = `${JSON.stringify(text("x"))}\n${draft}\n`;
-    const byLine = await call(url, "POST", runPath(run_id, "events"), ndjson, lines);
+    const byLine = await call(server.url, "POST", runPath(run_id, "events"), ndjson, lines);
     for (const [reply, where] of [
       [batch, "event 2"],
       [byLine, "line 2"],
@@ -185,31 +192,41 @@ describe("who sends JSON to choke on", () => {
       expect(messageOf(reply)).toContain(names);
     }
     const koder = await call(
-      url,
+      server.url,
       "POST",
       runPath(run_id, "events?dialect=koder"),
       `[{"type":"tool.start","payload":{"call_id":"c","tool":"t","args":${payload}}}]`,
     );
     expect([koder.status, codeOf(koder)]).toEqual([422, "KAI-STREAM-PROTO-0001"]);
-    const body = await call(url, "POST", "/v1/agent/runs", `{"producer":"external","metadata":${payload}}`);
+    const body = await call(
+      server.url,
+      "POST",
+      "/v1/agent/runs",
+      `{"producer":"external","metadata":${payload}}`,
+    );
     expect([body.status, codeOf(body)]).toEqual([422, "KAI-REQUEST-BODY-0002"]);
     await expectEmpty(run_id);
     expect(await sessionAnswer(run_id, Buffer.from(ndjson))).toMatch(/"message":"[^"]*line 2: /);
   });
 
   it("gets other numbers back as JSON.parse reads them", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const numbers =
       "[-0,0.1,1e308,-1e308,5e-324,1e-400,12345678901234567890,9007199254740993,1E2,0.30000000000000004]";
-    await call(url, "POST", runPath(run_id, "events"), `[{"type":"custom","payload":{"value":${numbers}}}]`);
-    const [, , event] = await allEvents(url, run_id);
+    await call(
+      server.url,
+      "POST",
+      runPath(run_id, "events"),
+      `[{"type":"custom","payload":{"value":${numbers}}}]`,
+    );
+    const [, , event] = await allEvents(server.url, run_id);
     const { value } = (event as Event).payload as { value: readonly number[] };
     // Equal as numbers are: -0 is 0.
     expect(value.map((n) => n + 0)).toEqual((JSON.parse(numbers) as number[]).map((n) => n + 0));
   });
 
   it("pollutes nothing, wherever the member stands", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     for (const member of [
       '"__proto__":{"polluted":1}',
       '"constructor":{"prototype":{"polluted":1}}',
@@ -223,17 +240,17 @@ describe("who sends JSON to choke on", () => {
         [runPath(run_id, "children"), `{"prompt":"x",${member}}`],
         ["/v1/stream-tickets", `{"run_id":"${run_id}",${member}}`],
       ] as const) {
-        const refused = await call(url, "POST", path, body);
+        const refused = await call(server.url, "POST", path, body);
         expect([path, member, refused.status]).toEqual([path, member, 422]);
       }
       const draft = `{"type":"custom","payload":{${member}},${member}}`;
-      expect((await call(url, "POST", runPath(run_id, "events"), `[${draft}]`)).status).toBe(200);
-      expect((await call(url, "GET", runPath(run_id, "events?dialect=runwire"))).text).toContain(
+      expect((await call(server.url, "POST", runPath(run_id, "events"), `[${draft}]`)).status).toBe(200);
+      expect((await call(server.url, "GET", runPath(run_id, "events?dialect=runwire"))).text).toContain(
         `{${member}}`,
       );
     }
-    expect((await call(url, "GET", "/v1/agent/runs?__proto__=x")).status).toBe(400);
-    expect((await call(url, "GET", "/v1/agent/runs?constructor=x")).status).toBe(400);
+    expect((await call(server.url, "GET", "/v1/agent/runs?__proto__=x")).status).toBe(400);
+    expect((await call(server.url, "GET", "/v1/agent/runs?constructor=x")).status).toBe(400);
   });
 });
 
@@ -279,7 +296,7 @@ function strictBlocks(body: string): readonly Block[] {
 
 describe("who puts line breaks where they break something", () => {
   it("gets every text back as it was, in one event each, however strictly the stream is read [RW-SSE-2]", async () => {
-    const run_id = await createRun(url, {
+    const run_id = await createRun(server.url, {
       prompt: breakers.join("x"),
       model: breakers.join("y"),
       tools: breakers,
@@ -293,10 +310,10 @@ describe("who puts line breaks where they break something", () => {
       say("text.delta", { text: bad }),
       say("reasoning.delta", { text: bad }),
     ]);
-    await append(url, run_id, ...drafts);
-    await append(url, run_id, say("run.lifecycle", { state: "aborted", reason: breakers.join("z") }));
+    await append(server.url, run_id, ...drafts);
+    await append(server.url, run_id, say("run.lifecycle", { state: "aborted", reason: breakers.join("z") }));
     const path = streamPath({ run_id, dialect: "runwire", detail: "full" });
-    const stored = await allEvents(url, run_id);
+    const stored = await allEvents(server.url, run_id);
     const own = stored.filter((e) => ["tool.start", "tool.end", "title", "custom"].includes(e.type));
     expect(own.map(({ type, payload }) => ({ type, payload }))).toEqual(
       drafts.filter(({ type }) => !type.endsWith(".delta")).map(({ type, payload }) => ({ type, payload })),
@@ -306,32 +323,32 @@ describe("who puts line breaks where they break something", () => {
       expect(said.join("")).toBe(breakers.join(""));
     }
     const strict = strictBlocks(
-      dechunked(await rawAnswer(url, requestText(url, "GET", path, ["Connection: close"]))),
+      dechunked(await rawAnswer(server.url, requestText(server.url, "GET", path, ["Connection: close"]))),
     );
     expect(strict.map(({ data }) => JSON.parse(data) as Event)).toEqual(stored);
     expect(strict.map(({ id }) => Number(id))).toEqual(stored.map(({ pos }) => pos));
     for (const wire of ["sse", "ndjson", "websocket"] as const)
-      expect((await readAll(wire, url, path)).events).toEqual(stored);
-    const run = await call(url, "GET", `/v1/agent/runs/${run_id}`);
+      expect((await readAll(wire, server.url, path)).events).toEqual(stored);
+    const run = await call(server.url, "GET", `/v1/agent/runs/${run_id}`);
     expect(run.body.reason).toBe(breakers.join("z"));
     expect(run.body.metadata).toEqual(Object.fromEntries(breakers.map((bad, i) => [`${bad}${i}`, bad])));
   });
 
   it.each(breakers)("gets no id and no type with %j", async (bad) => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     for (const id of [bad, `a${bad}`, `${bad}a`, `a${bad}b`]) {
       const refused = [
-        await tryAppend(url, run_id, [say("tool.start", { call_id: id, tool: "t", args: {} })]),
-        await tryAppend(url, run_id, [say("approval.requested", { approval_id: id })]),
-        await tryAppend(url, run_id, [say("child.spawn", { child_id: `run_${id}`, prompt: "x" })]),
-        await tryAppend(url, run_id, [{ ...text("x"), child_id: id }]),
-        await tryAppend(url, run_id, [{ ...text("x"), scope: { trace_id: id } }]),
-        await tryAppend(url, run_id, [{ ...text("x"), scope: { [id]: "x" } }]),
-        await tryAppend(url, run_id, [say(`x.vendor.${id}`, {})]),
-        await tryAppend(url, run_id, [say(id as "custom", {})]),
-        await call(url, "POST", "/v1/agent/runs", { producer: "external", session_id: id }),
-        await call(url, "POST", "/v1/agent/runs", { producer: "external", agent: id }),
-        await control(url, run_id, "children", { prompt: "x", child_id: `run_${id}` }),
+        await tryAppend(server.url, run_id, [say("tool.start", { call_id: id, tool: "t", args: {} })]),
+        await tryAppend(server.url, run_id, [say("approval.requested", { approval_id: id })]),
+        await tryAppend(server.url, run_id, [say("child.spawn", { child_id: `run_${id}`, prompt: "x" })]),
+        await tryAppend(server.url, run_id, [{ ...text("x"), child_id: id }]),
+        await tryAppend(server.url, run_id, [{ ...text("x"), scope: { trace_id: id } }]),
+        await tryAppend(server.url, run_id, [{ ...text("x"), scope: { [id]: "x" } }]),
+        await tryAppend(server.url, run_id, [say(`x.vendor.${id}`, {})]),
+        await tryAppend(server.url, run_id, [say(id as "custom", {})]),
+        await call(server.url, "POST", "/v1/agent/runs", { producer: "external", session_id: id }),
+        await call(server.url, "POST", "/v1/agent/runs", { producer: "external", agent: id }),
+        await control(server.url, run_id, "children", { prompt: "x", child_id: `run_${id}` }),
       ];
       expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 422));
     }
@@ -339,7 +356,7 @@ describe("who puts line breaks where they break something", () => {
   });
 
   it("gets nothing into the head of an answer", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const encoded = ["%0d%0aX-Injected:%201", "%00", "%0a", "%C2%85", "%E2%80%A8", "%ED%A0%80", "%FF", "%"];
     const paths = encoded.flatMap((bad) => [
       ...["after", "last_event_id", "after_seq", "limit", "dialect", "detail", bad].map(
@@ -356,7 +373,7 @@ describe("who puts line breaks where they break something", () => {
       `/${bad}`,
     ]);
     for (const path of paths) {
-      const answer = await rawAnswer(url, requestText(url, "GET", path, ["Connection: close"]));
+      const answer = await rawAnswer(server.url, requestText(server.url, "GET", path, ["Connection: close"]));
       const [head = ""] = answer.split("\r\n\r\n");
       expect([path, head.slice(0, 12)]).toEqual([
         path,
@@ -367,7 +384,7 @@ describe("who puts line breaks where they break something", () => {
   });
 
   it("gets odd headers refused, or taken for what they are", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const body = JSON.stringify([text("x")]);
     for (const bad of [
       "\x85",
@@ -384,10 +401,10 @@ describe("who puts line breaks where they break something", () => {
     ]) {
       const ask = (method: string, path: string, header: string, content = "") =>
         rawAnswer(
-          url,
+          server.url,
           Buffer.from(
             requestText(
-              url,
+              server.url,
               method,
               path,
               [`${header}: ${bad}`, "Producer-Seq: 1", "Connection: close"],
@@ -400,8 +417,8 @@ describe("who puts line breaks where they break something", () => {
       expect([bad, producer.slice(0, 12)]).toEqual([bad, "HTTP/1.1 400"]);
       const key = await ask("POST", "/v1/agent/runs", "Idempotency-Key", '{"producer":"external"}');
       expect([bad, key.slice(0, 12)]).toEqual([bad, expect.stringMatching(/400$/)]);
-      const ended = await createRun(url);
-      await append(url, ended, lifecycle("aborted"));
+      const ended = await createRun(server.url);
+      await append(server.url, ended, lifecycle("aborted"));
       const cursor = await ask("GET", streamPath({ run_id: ended }), "Last-Event-ID");
       // Unusable is from the start, unless it is no HTTP at all.
       if (!cursor.startsWith("HTTP/1.1 400"))
@@ -413,7 +430,7 @@ describe("who puts line breaks where they break something", () => {
 
 describe("who knows the names of things inside", () => {
   it("finds no run where the server keeps a list [RW-FEED-1]", async () => {
-    await createRun(url);
+    await createRun(server.url);
     const feed = "feed:default:runs";
     for (const [method, path, body] of [
       ["GET", `/v1/agent/runs/${feed}`, undefined],
@@ -426,7 +443,7 @@ describe("who knows the names of things inside", () => {
       ["POST", runPath(feed, "children"), { prompt: "x" }],
       ["GET", `/v1/agent/stream?runs=${feed}:0`, undefined],
     ] as const) {
-      const reply = await call(url, method, path, body);
+      const reply = await call(server.url, method, path, body);
       expect([method, path, reply.status, codeOf(reply)]).toEqual([
         method,
         path,
@@ -456,7 +473,7 @@ describe("who knows the names of things inside", () => {
     "http://evil.example/v1/agent/runs",
     "*",
   ])("finds no other way in than the route: %s", async (path) => {
-    const answer = await rawAnswer(url, requestText(url, "GET", path, ["Connection: close"]));
+    const answer = await rawAnswer(server.url, requestText(server.url, "GET", path, ["Connection: close"]));
     expect(answer).toMatch(/^HTTP\/1\.1 (400|404) /);
     expect(answer).not.toContain('"runs":');
   });
@@ -526,46 +543,46 @@ describe("who bends HTTP", () => {
 
   it("is refused, and nothing that it smuggled is taken for a request", async () => {
     const smuggled = requestText(
-      url,
+      server.url,
       "POST",
       "/v1/agent/runs",
       ["Content-Type: application/json"],
       '{"producer":"external","agent":"smuggled"}',
     );
     for (const [what, bytes, status] of bent()) {
-      const raw = await rawConnection(url);
+      const raw = await rawConnection(server.url);
       raw.write(Buffer.from(bytes + smuggled, "latin1"));
       await raw.ended;
       const statuses = [...raw.text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, found]) => found);
       expect([what, statuses]).toEqual([what, [expect.stringMatching(status)]]);
       expect([what, raw.text]).toEqual([what, expect.stringContaining('{"error":{"code":"KAI-')]);
     }
-    expect((await call(url, "GET", "/v1/agent/runs?agent=smuggled")).body.runs).toEqual([]);
+    expect((await call(server.url, "GET", "/v1/agent/runs?agent=smuggled")).body.runs).toEqual([]);
   });
 
   it("gets the requests before its garbage answered by their own answers, and the connection ends", async () => {
-    const raw = await rawConnection(url);
+    const raw = await rawConnection(server.url);
     raw.write(
-      `${requestText(url, "GET", "/livez")}${requestText(url, "GET", "/livez")}\x00\x01garbage\r\n\r\n`,
+      `${requestText(server.url, "GET", "/livez")}${requestText(server.url, "GET", "/livez")}\x00\x01garbage\r\n\r\n`,
     );
     await raw.ended;
     expect([...raw.text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, found]) => found)).toEqual(["200", "200"]);
   });
 
   it("is asked for what the method says, whatever else says otherwise", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     for (const name of ["X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"]) {
-      await call(url, "GET", `/v1/agent/runs/${run_id}?`, undefined, { [name]: "DELETE" });
-      const posted = await call(url, "POST", `/v1/agent/runs/${run_id}`, {}, { [name]: "DELETE" });
+      await call(server.url, "GET", `/v1/agent/runs/${run_id}?`, undefined, { [name]: "DELETE" });
+      const posted = await call(server.url, "POST", `/v1/agent/runs/${run_id}`, {}, { [name]: "DELETE" });
       expect(posted.status).toBe(405);
     }
-    expect((await call(url, "GET", `/v1/agent/runs/${run_id}?_method=DELETE`)).status).toBe(400);
-    expect((await call(url, "GET", `/v1/agent/runs/${run_id}`)).status).toBe(200);
+    expect((await call(server.url, "GET", `/v1/agent/runs/${run_id}?_method=DELETE`)).status).toBe(400);
+    expect((await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).status).toBe(200);
   });
 
   it("holds no connection open that was refused", async () => {
     const openCount = async (): Promise<number> =>
-      Number(/^runwire_connections (\d+)$/m.exec((await call(url, "GET", "/metrics")).text)?.[1]);
+      Number(/^runwire_connections (\d+)$/m.exec((await call(server.url, "GET", "/metrics")).text)?.[1]);
     const before = await openCount();
     const upgrade = [
       "Connection: Upgrade",
@@ -573,8 +590,8 @@ describe("who bends HTTP", () => {
       "Sec-WebSocket-Version: 13",
       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ];
-    const refused = ["garbage\r\n\r\n", requestText(url, "GET", "/livez", upgrade)];
-    const raws = await Promise.all(Array.from({ length: 40 }, () => rawConnection(url)));
+    const refused = ["garbage\r\n\r\n", requestText(server.url, "GET", "/livez", upgrade)];
+    const raws = await Promise.all(Array.from({ length: 40 }, () => rawConnection(server.url)));
     for (const [i, raw] of raws.entries()) {
       // The attacker's side of it stays open.
       raw.socket.allowHalfOpen = true;
@@ -588,8 +605,8 @@ describe("who bends HTTP", () => {
 
 describe("who is slow on purpose", () => {
   it("holds up nobody, with however many connections", async () => {
-    const run_id = await createRun(url);
-    const raws = await Promise.all(Array.from({ length: 300 }, () => rawConnection(url)));
+    const run_id = await createRun(server.url);
+    const raws = await Promise.all(Array.from({ length: 300 }, () => rawConnection(server.url)));
     for (const [i, raw] of raws.entries()) {
       if (i % 3 === 0) raw.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nX: `);
       else if (i % 3 === 1)
@@ -597,22 +614,22 @@ describe("who is slow on purpose", () => {
           `POST ${runPath(run_id, "events")} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 999\r\n\r\n[`,
         );
       else {
-        raw.write(requestText(url, "GET", streamPath({ run_id })));
+        raw.write(requestText(server.url, "GET", streamPath({ run_id })));
         raw.socket.pause();
       }
     }
-    for (let i = 0; i < 50; i++) await append(url, run_id, text(`${i}`));
+    for (let i = 0; i < 50; i++) await append(server.url, run_id, text(`${i}`));
     for (const raw of raws) raw.write("x");
-    expect((await call(url, "GET", "/livez")).status).toBe(200);
+    expect((await call(server.url, "GET", "/livez")).status).toBe(200);
     for (const raw of raws) raw.socket.destroy();
   });
 
   // They have 20 s for the headers and 30 s for the body.
   it.runIf(isSoak)("is answered 408 and hung up on", { timeout: 120_000 }, async () => {
-    const run_id = await createRun(url);
-    const headers = await rawConnection(url);
+    const run_id = await createRun(server.url);
+    const headers = await rawConnection(server.url);
     headers.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nX: `);
-    const body = await rawConnection(url);
+    const body = await rawConnection(server.url);
     body.write(`POST ${runPath(run_id, "steer")} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 999\r\n\r\n{`);
     await Promise.all([headers.ended, body.ended]);
     for (const raw of [headers, body])
@@ -623,7 +640,7 @@ describe("who is slow on purpose", () => {
 describe("an open server", () => {
   it("does not start where others could reach it", async () => {
     for (const open of ["0.0.0.0", "::", "192.168.0.1", "example.com"]) {
-      const starting = startGateway({ port: 0, host: open, dataFolder: join(folder, "other") });
+      const starting = startGateway({ port: 0, host: open, dataFolder: join(server.folder, "other") });
       await expect(starting).rejects.toThrow("an open server stays on loopback");
     }
   });

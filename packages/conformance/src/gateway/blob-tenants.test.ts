@@ -1,39 +1,21 @@
 // Blobs and redaction on a gateway with keys: the same bytes of two tenants are two blobs, and what must not be stored
 // is not, whoever sends it.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type Facts, limits } from "@runwire/protocol";
-import { createKey, type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createKey, startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
+import { writeKey } from "./access.js";
 import { call, type Reply, runPath, say } from "./calls.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-blob-tenants-"));
-let gateway: Gateway;
-const keys = new Map<string, string>();
-
-beforeAll(async () => {
-  for (const tenant of ["acme", "rival"]) {
-    const wish = {
-      tenant,
-      scopes: ["read", "write", "approve", "admin"],
-      name: tenant,
-      lifeMs: undefined,
-    } as const;
-    keys.set(tenant, createKey(join(folder, "keys.json"), wish, Date.now()).key);
-  }
-  const redact = ["*password*"];
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os", auth: "keys", redact });
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway, { auth: "keys", redact: ["*password*"] });
+const scopes = ["read", "write", "approve", "admin"] as const;
+const keys = new Map(
+  ["acme", "rival"].map((tenant) => [tenant, writeKey(createKey, server.folder, tenant, { scopes })]),
+);
 
 const as = (tenant: string, method: string, path: string, body?: unknown): Promise<Reply> =>
-  call(gateway.url, method, path, body, { Authorization: `Bearer ${keys.get(tenant)}` });
+  call(server.url, method, path, body, keys.get(tenant)?.headers);
 
 async function newRun(tenant: string, asked: Facts = {}): Promise<string> {
   const { body } = await as(tenant, "POST", "/v1/agent/runs", {
@@ -65,7 +47,7 @@ describe("two tenants", () => {
     const missing = await as("rival", "GET", `/v1/blobs/blob_${"0".repeat(64)}`);
     const others = await as("rival", "GET", path);
     expect([others.status, others.text]).toEqual([404, missing.text]);
-    expect((await call(gateway.url, "GET", path)).status).toBe(401);
+    expect((await call(server.url, "GET", path)).status).toBe(401);
     expect(await store("rival")).toBe(ref);
     expect((await as("rival", "GET", path)).text).toBe(output);
     expect((await as("acme", "DELETE", `/v1/agent/runs/${runs.get("acme")}`)).status).toBe(204);

@@ -2,30 +2,18 @@
 // their runs.
 
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { get } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Facts, limits } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
+import { startGateway } from "@runwire/server";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { allEvents, append, call, codeOf, control, createRun, runPath, say, tryAppend } from "./calls.js";
 import { rawConnection } from "./raw-http.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-blobs-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 let outputs = 0;
 
@@ -38,21 +26,21 @@ function largeText(): string {
 const toolEnd = (output: unknown) => say("tool.end", { call_id: "call_1", ok: true, output });
 
 async function lastPayload(run_id: string): Promise<Facts> {
-  return (await allEvents(url, run_id)).at(-1)?.payload as Facts;
+  return (await allEvents(server.url, run_id)).at(-1)?.payload as Facts;
 }
 
 /** A run with a spilled output, and the ref of it. */
 async function spilled(output: unknown = largeText()): Promise<{ run_id: string; ref: string }> {
-  const run_id = await createRun(url);
-  await append(url, run_id, toolEnd(output));
+  const run_id = await createRun(server.url);
+  await append(server.url, run_id, toolEnd(output));
   return { run_id, ref: (await lastPayload(run_id)).blob_ref as string };
 }
 
 const read = (ref: string, headers: { readonly [name: string]: string } = {}) =>
-  call(url, "GET", `/v1/blobs/${ref}`, undefined, headers);
+  call(server.url, "GET", `/v1/blobs/${ref}`, undefined, headers);
 
 const blobFiles = (): readonly string[] =>
-  readdirSync(join(folder, "blobs"), { recursive: true, withFileTypes: true })
+  readdirSync(join(server.folder, "blobs"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ name }) => `blob_${name}`);
 
@@ -73,10 +61,10 @@ describe("a large output", () => {
         },
       },
     });
-    const { body } = await call(url, "GET", runPath(run_id, "snapshot"));
+    const { body } = await call(server.url, "GET", runPath(run_id, "snapshot"));
     const { tools } = body.transcript as { tools: { [call_id: string]: Facts } };
     expect(tools.call_1).toMatchObject({ status: "ok", blob_ref: ref });
-    const koder = await allEvents(url, run_id, { dialect: "koder" });
+    const koder = await allEvents(server.url, run_id, { dialect: "koder" });
     expect(koder.at(-1)?.payload).toMatchObject({ blob_ref: ref });
     expect((await read(ref)).text).toBe(output);
   });
@@ -93,9 +81,9 @@ describe("a large output", () => {
   });
 
   it("of a child is found in the logs of all its ancestors", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const child_id = `run_child.${run_id}`;
-    await append(url, run_id, say("child.spawn", { child_id, prompt: "go" }), {
+    await append(server.url, run_id, say("child.spawn", { child_id, prompt: "go" }), {
       ...toolEnd(largeText()),
       child_id,
     });
@@ -105,27 +93,27 @@ describe("a large output", () => {
   });
 
   it("is spilled from whatever a person says, and the same answer again is the same", async () => {
-    const run_id = await createRun(url);
-    await append(url, run_id, say("approval.requested", { approval_id: "appr_1" }));
+    const run_id = await createRun(server.url);
+    await append(server.url, run_id, say("approval.requested", { approval_id: "appr_1" }));
     const answer = (text: string) =>
-      control(url, run_id, "approvals/appr_1", { decision: "once", input: { text } });
+      control(server.url, run_id, "approvals/appr_1", { decision: "once", input: { text } });
     const [said, other] = [largeText(), largeText()];
     expect((await answer(said)).status).toBe(200);
     expect((await lastPayload(run_id)).input).toEqual({});
     expect((await answer(said)).status).toBe(200);
     expect(codeOf(await answer(other))).toBe("KAI-RUN-REQUEST-0002");
-    expect((await control(url, run_id, "steer", { text: other })).status).toBe(202);
+    expect((await control(server.url, run_id, "steer", { text: other })).status).toBe(202);
     const { text, spilled } = (await lastPayload(run_id)) as { text: string; spilled: { text: Facts } };
     expect(text).toBe(other.slice(0, 1024));
     expect((await read(spilled.text.blob_ref as string)).text).toBe(other);
   });
 
   it("counts for the size of its event: over 8 MiB it is refused, and leaves no blob [RW-BLOB-5]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const before = blobFiles();
-    const refused = await tryAppend(url, run_id, [toolEnd("x".repeat(limits.eventBytesMax))]);
+    const refused = await tryAppend(server.url, run_id, [toolEnd("x".repeat(limits.eventBytesMax))]);
     expect([refused.status, codeOf(refused)]).toEqual([413, "KAI-REQUEST-SIZE-0001"]);
-    const bad = await tryAppend(url, run_id, [
+    const bad = await tryAppend(server.url, run_id, [
       toolEnd(largeText()),
       say("run.lifecycle", { state: "paused" }),
       say("run.lifecycle", { state: "done" }),
@@ -160,7 +148,7 @@ describe("a blob", () => {
       fc.asyncProperty(fc.option(place), fc.option(place), async (first, last) => {
         fc.pre(first !== null || last !== null);
         const asked = `bytes=${first ?? ""}-${last ?? ""}`;
-        const response = await fetch(`${url}/v1/blobs/${ref}`, { headers: { Range: asked } });
+        const response = await fetch(`${server.url}/v1/blobs/${ref}`, { headers: { Range: asked } });
         const body = Buffer.from(await response.arrayBuffer());
         const from = first ?? Math.max(0, whole.length - (last ?? 0));
         const to = first === null ? whole.length - 1 : Math.min(last ?? whole.length, whole.length - 1);
@@ -198,12 +186,12 @@ describe("a blob", () => {
   });
 
   it("that nobody may read is as one that never was [RW-BLOB-4]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const unknown = `blob_${"0".repeat(64)}`;
     // A ref that a producer wrote itself opens nothing.
     const entry = { blob_ref: unknown, bytes: 1, media_type: "text/html", preview: "" };
-    await append(url, run_id, say("tool.end", { call_id: "c", ok: true, blob_ref: unknown }));
-    await append(url, run_id, say("custom", { spilled: { note: entry } }));
+    await append(server.url, run_id, say("tool.end", { call_id: "c", ok: true, blob_ref: unknown }));
+    await append(server.url, run_id, say("custom", { spilled: { note: entry } }));
     expect(await lastPayload(run_id)).toEqual({ spilled: { note: entry } });
     const { ref } = await spilled();
     for (const wrong of [
@@ -231,9 +219,9 @@ describe("a blob", () => {
     const output = largeText();
     const [first, second] = [await spilled(output), await spilled(output)];
     expect(second.ref).toBe(first.ref);
-    await call(url, "DELETE", `/v1/agent/runs/${first.run_id}`);
+    await call(server.url, "DELETE", `/v1/agent/runs/${first.run_id}`);
     expect((await read(first.ref)).text).toBe(output);
-    await call(url, "DELETE", `/v1/agent/runs/${second.run_id}`);
+    await call(server.url, "DELETE", `/v1/agent/runs/${second.run_id}`);
     expect(blobFiles()).not.toContain(first.ref);
     expect((await read(first.ref)).status).toBe(404);
     expect((await spilled(output)).ref).toBe(first.ref);
@@ -242,7 +230,7 @@ describe("a blob", () => {
 
   it("whose bytes are not what they were is not shown", async () => {
     const { ref } = await spilled();
-    const path = join(folder, "blobs", "default", ref.slice(5, 7), ref.slice(5));
+    const path = join(server.folder, "blobs", "default", ref.slice(5, 7), ref.slice(5));
     rmSync(path);
     expect(codeOf(await read(ref))).toBe("KAI-SERVER-STORE-0003");
   });
@@ -252,14 +240,14 @@ describe("a blob", () => {
     const before = process.memoryUsage().arrayBuffers;
     const slow = await Promise.all(
       Array.from({ length: 20 }, async () => {
-        const connection = await rawConnection(url);
-        connection.write(`GET /v1/blobs/${ref} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`);
+        const connection = await rawConnection(server.url);
+        connection.write(`GET /v1/blobs/${ref} HTTP/1.1\r\nHost: ${new URL(server.url).host}\r\n\r\n`);
         await connection.until((text) => text.includes("\r\n\r\n"));
         connection.socket.pause();
         return connection;
       }),
     );
-    const [quick] = (await once(get(`${url}/v1/blobs/${ref}`), "response")) as [NodeJS.ReadableStream];
+    const [quick] = (await once(get(`${server.url}/v1/blobs/${ref}`), "response")) as [NodeJS.ReadableStream];
     let bytes = 0;
     for await (const chunk of quick) bytes += (chunk as Buffer).length;
     expect(bytes).toBe(7 * 1024 * 1024);

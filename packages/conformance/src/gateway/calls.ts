@@ -90,6 +90,15 @@ export const reasoning = (words: string, child_id?: string): Draft =>
 export const lifecycle = (state: string, child_id?: string): Draft =>
   say("run.lifecycle", { state }, child_id);
 
+/** Drafts as lines, and the header that says so. */
+export const lines = (drafts: readonly unknown[]): string =>
+  drafts.map((draft) => `${JSON.stringify(draft)}\n`).join("");
+export const ndjson = { "Content-Type": "application/x-ndjson" };
+
+export async function eventsOf(url: string, run_id: string, type: string): Promise<readonly Event[]> {
+  return (await allEvents(url, run_id)).filter((e) => e.type === type);
+}
+
 /** Every event of a log, page by page. */
 export async function allEvents(
   url: string,

@@ -1,8 +1,7 @@
 // The SDK against a real server, through a network that breaks: what it follows is the log, and what it
 // produces is stored once.
 
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import {
   follow,
@@ -15,30 +14,22 @@ import {
   webSocketSource,
 } from "@runwire/client";
 import type { Draft, Event } from "@runwire/protocol";
-import { createKey, type Gateway, revokeKey, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createKey, revokeKey, startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type FaultProxy, faultProxy } from "../fault-proxy.js";
 import { allEvents, append, createRun, lifecycle, text } from "./calls.js";
 import { chance } from "./chance.js";
 import { storyOfEveryType } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-client-"));
 const luck = chance("client");
-let gateway: Gateway;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 /** Its first connections end somewhere in their answers. */
 function breaking(cuts: number, bytesMax = 8000): Promise<FaultProxy> {
-  const { hostname, port } = new URL(gateway.url);
+  const { hostname, port } = new URL(server.url);
   return faultProxy({ host: hostname, port: Number(port) }, (n) =>
     n < cuts ? { cut: { afterBytes: luck.whole(0, bytesMax), how: luck.pick(["fin", "rst"]) } } : {},
   );
@@ -48,7 +39,7 @@ function breaking(cuts: number, bytesMax = 8000): Promise<FaultProxy> {
 async function write(run_id: string, drafts: readonly Draft[]): Promise<void> {
   for (let at = 0; at < drafts.length; ) {
     const events = luck.whole(1, 12);
-    await append(gateway.url, run_id, ...drafts.slice(at, at + events));
+    await append(server.url, run_id, ...drafts.slice(at, at + events));
     at += events;
   }
 }
@@ -69,7 +60,7 @@ describe("the SDK", () => {
     "follows a run through cuts, once and in order: $source, $dialect",
     async ({ source, dialect }) => {
       const proxy = await breaking(6);
-      const run_id = await createRun(gateway.url);
+      const run_id = await createRun(server.url);
       const writing = write(run_id, storyOfEveryType(luck.whole(0, 2 ** 30)));
       const heard: Event[] = [];
       for await (const item of follow(sources[source]({ base: proxy.url, run_id, dialect }), {
@@ -79,7 +70,7 @@ describe("the SDK", () => {
         if (item.kind === "event") heard.push(item.event);
       }
       await writing;
-      const stored = await allEvents(gateway.url, run_id, { dialect, detail: "default" });
+      const stored = await allEvents(server.url, run_id, { dialect, detail: "default" });
       expect(heard.map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
       expect(heard.map(({ payload }) => payload)).toEqual(stored.map(({ payload }) => payload));
       expect(proxy.counters.cuts).toBeGreaterThan(0);
@@ -89,7 +80,7 @@ describe("the SDK", () => {
 
   it("produces through cuts, and every draft is stored once", async () => {
     const proxy = await breaking(8, 400);
-    const run_id = await createRun(gateway.url);
+    const run_id = await createRun(server.url);
     const producer = openProducer({
       base: proxy.url,
       run_id,
@@ -105,7 +96,7 @@ describe("the SDK", () => {
     }
     await producer.push(lifecycle("done"));
     await producer.close();
-    const stored = (await allEvents(gateway.url, run_id)).filter((e) => e.type === "text.delta");
+    const stored = (await allEvents(server.url, run_id)).filter((e) => e.type === "text.delta");
     expect(stored.map((e) => (e.payload as { text: string }).text)).toEqual(words);
     expect(proxy.counters.cuts).toBeGreaterThan(0);
     await proxy.close();
@@ -116,7 +107,7 @@ describe("a reader whose key is replaced", () => {
   it.each(["sse", "ndjson", "websocket"] as const)(
     "goes on with the new one on %s, and misses nothing",
     async (wire) => {
-      const dataFolder = join(folder, `keys-${wire}`);
+      const dataFolder = join(server.folder, `keys-${wire}`);
       mkdirSync(dataFolder);
       const keys = join(dataFolder, "keys.json");
       const newKey = () =>
@@ -162,7 +153,7 @@ describe("a reader whose key is replaced", () => {
   );
 
   it("is told that its key has ended where there is no new one", async () => {
-    const dataFolder = join(folder, "keys-ended");
+    const dataFolder = join(server.folder, "keys-ended");
     mkdirSync(dataFolder);
     const keys = join(dataFolder, "keys.json");
     const wish = { tenant: "acme", scopes: ["read", "write"] as const, name: "", lifeMs: undefined };

@@ -1,11 +1,8 @@
 // People steer runs: every control in every state, and plans that wait for them.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type Facts, mayMove, type RunState, runStates } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import {
   allEvents,
   append,
@@ -21,33 +18,22 @@ import {
   tryAppend,
 } from "./calls.js";
 import { openReading, readAll, streamPath } from "./readers.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-control-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 const plan = { id: "plan_1", steps: [{ id: "step_1", title: "look", intent: "research" }] };
 const propose = say("plan.proposal", { plan });
 
 /** A run brought into a state the way it gets there. */
 const runIn: { readonly [S in RunState]: () => Promise<string> } = {
-  planning: () => createRun(url, { planning_gate: "required" }),
+  planning: () => createRun(server.url, { planning_gate: "required" }),
   async awaiting_approval() {
-    const run_id = await createRun(url, { planning_gate: "required" });
-    await append(url, run_id, propose);
+    const run_id = await createRun(server.url, { planning_gate: "required" });
+    await append(server.url, run_id, propose);
     return run_id;
   },
-  running: () => createRun(url),
+  running: () => createRun(server.url),
   paused: () => after("pause"),
   redirecting: () => after("redirect", { instruction: "left" }),
   done: () => endedAs("done"),
@@ -56,23 +42,23 @@ const runIn: { readonly [S in RunState]: () => Promise<string> } = {
 };
 
 async function after(action: string, body: Facts = {}): Promise<string> {
-  const run_id = await createRun(url);
-  expect((await control(url, run_id, action, body)).status).toBe(202);
+  const run_id = await createRun(server.url);
+  expect((await control(server.url, run_id, action, body)).status).toBe(202);
   return run_id;
 }
 
 async function endedAs(state: string): Promise<string> {
-  const run_id = await createRun(url);
-  await append(url, run_id, lifecycle(state));
+  const run_id = await createRun(server.url);
+  await append(server.url, run_id, lifecycle(state));
   return run_id;
 }
 
 const states = async (run_id: string): Promise<readonly unknown[]> =>
-  (await allEvents(url, run_id))
+  (await allEvents(server.url, run_id))
     .filter((e) => e.type === "run.lifecycle" && e.child_id === null)
     .map((e) => (e.payload as { state: string }).state);
 const stateOf = async (run_id: string): Promise<unknown> =>
-  (await call(url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
+  (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
 const isFinal = (state: RunState) => ["done", "aborted", "error"].includes(state);
 
 describe("the state of a run", () => {
@@ -81,8 +67,8 @@ describe("the state of a run", () => {
     async (from) => {
       for (const to of runStates) {
         const run_id = await runIn[from]();
-        const before = await allEvents(url, run_id);
-        const reply = await tryAppend(url, run_id, [lifecycle(to)]);
+        const before = await allEvents(server.url, run_id);
+        const reply = await tryAppend(server.url, run_id, [lifecycle(to)]);
         const told = [from, to, reply.status, codeOf(reply)];
         // A plan that a person must approve is not approved by its producer.
         const gated = to === "running" && (from === "planning" || from === "awaiting_approval");
@@ -92,9 +78,9 @@ describe("the state of a run", () => {
         else expect(told).toEqual([from, to, 200, undefined]);
         if (reply.status === 409) {
           expect(messageOf(reply)).toContain(from);
-          expect(await allEvents(url, run_id)).toEqual(before);
+          expect(await allEvents(server.url, run_id)).toEqual(before);
         } else if (from !== to) expect(await stateOf(run_id)).toBe(to);
-        else expect(await allEvents(url, run_id)).toEqual(before);
+        else expect(await allEvents(server.url, run_id)).toEqual(before);
       }
     },
   );
@@ -126,8 +112,8 @@ describe("the state of a run", () => {
       const { body, to, from } = controls[action];
       for (const state of runStates) {
         const run_id = await runIn[state]();
-        const before = await allEvents(url, run_id);
-        const reply = await control(url, run_id, action, body);
+        const before = await allEvents(server.url, run_id);
+        const reply = await control(server.url, run_id, action, body);
         if ((from as readonly string[]).includes(state)) {
           expect([state, reply.status, reply.body.state]).toEqual([state, 202, to ?? state]);
           expect(await stateOf(run_id)).toBe(to ?? state);
@@ -135,21 +121,21 @@ describe("the state of a run", () => {
           const code = isFinal(state) ? "KAI-RUN-ENDED-0001" : "KAI-RUN-STATE-0001";
           expect([state, reply.status, codeOf(reply)]).toEqual([state, 409, code]);
           expect(messageOf(reply)).toContain(state);
-          expect(await allEvents(url, run_id)).toEqual(before);
+          expect(await allEvents(server.url, run_id)).toEqual(before);
         }
       }
     },
   );
 
   it("is told to the producer on its own run: what was asked, then the change [RW-CONTROL-2]", async () => {
-    const run_id = await createRun(url);
-    const producer = await openReading("sse", url, streamPath({ run_id, dialect: "runwire" }));
-    await control(url, run_id, "pause", { reason: "lunch" });
-    await control(url, run_id, "resume");
-    await control(url, run_id, "redirect", { instruction: "go left" });
-    await append(url, run_id, lifecycle("running"));
-    const steered = await control(url, run_id, "steer", { text: "mind the step" });
-    await control(url, run_id, "abort", { reason: "enough" });
+    const run_id = await createRun(server.url);
+    const producer = await openReading("sse", server.url, streamPath({ run_id, dialect: "runwire" }));
+    await control(server.url, run_id, "pause", { reason: "lunch" });
+    await control(server.url, run_id, "resume");
+    await control(server.url, run_id, "redirect", { instruction: "go left" });
+    await append(server.url, run_id, lifecycle("running"));
+    const steered = await control(server.url, run_id, "steer", { text: "mind the step" });
+    await control(server.url, run_id, "abort", { reason: "enough" });
     await producer.ended;
     expect(producer.events.slice(2).map(({ type, payload }) => [type, payload])).toEqual([
       ["control.requested", { action: "pause", reason: "lunch" }],
@@ -169,9 +155,9 @@ describe("the state of a run", () => {
   it.each(["done", "error"] as const)(
     "is handed back where the run is %s without having taken it up, and only then [RW-CONTROL-8]",
     async (state) => {
-      const run_id = await createRun(url);
+      const run_id = await createRun(server.url);
       const steers = await Promise.all(
-        ["one", "two", "three"].map((text) => control(url, run_id, "steer", { text })),
+        ["one", "two", "three"].map((text) => control(server.url, run_id, "steer", { text })),
       );
       const [heard, given, late] = steers.map(({ body }) => body.steer_id as string) as [
         string,
@@ -179,41 +165,41 @@ describe("the state of a run", () => {
         string,
       ];
       await append(
-        url,
+        server.url,
         run_id,
         say("steer.delivered", { steer_id: heard, text: "one" }),
         say("steer.leftover", { steer_id: given, text: "two" }),
         say("text.delta", { text: "well" }),
         lifecycle(state),
       );
-      const leftovers = (await allEvents(url, run_id)).filter(({ type }) => type === "steer.leftover");
+      const leftovers = (await allEvents(server.url, run_id)).filter(({ type }) => type === "steer.leftover");
       expect(leftovers.map(({ payload }) => (payload as { steer_id: string }).steer_id)).toEqual([
         given,
         late,
       ]);
-      expect((await allEvents(url, run_id)).at(-2)?.type).toBe("steer.leftover");
+      expect((await allEvents(server.url, run_id)).at(-2)?.type).toBe("steer.leftover");
     },
   );
 
   it("is refused where a hundred wait already [RW-CONTROL-8]", async () => {
-    const run_id = await createRun(url);
-    for (let i = 0; i < 100; i++) await control(url, run_id, "steer", { text: String(i) });
-    const refused = await control(url, run_id, "steer", { text: "one more" });
+    const run_id = await createRun(server.url);
+    for (let i = 0; i < 100; i++) await control(server.url, run_id, "steer", { text: String(i) });
+    const refused = await control(server.url, run_id, "steer", { text: "one more" });
     expect([refused.status, codeOf(refused)]).toEqual([409, "KAI-RUN-STATE-0001"]);
   });
 
   it("is not changed twice by the same control [RW-STATE-3]", async () => {
-    const run_id = await createRun(url);
-    for (let i = 0; i < 3; i++) expect((await control(url, run_id, "pause")).status).toBe(202);
-    const aborts = await Promise.all(Array.from({ length: 20 }, () => control(url, run_id, "abort")));
+    const run_id = await createRun(server.url);
+    for (let i = 0; i < 3; i++) expect((await control(server.url, run_id, "pause")).status).toBe(202);
+    const aborts = await Promise.all(Array.from({ length: 20 }, () => control(server.url, run_id, "abort")));
     expect(new Set(aborts.map(({ status }) => status))).toEqual(new Set([202]));
     expect(await states(run_id)).toEqual(["running", "paused", "aborted"]);
-    const asked = (await allEvents(url, run_id)).filter((e) => e.type === "control.requested");
+    const asked = (await allEvents(server.url, run_id)).filter((e) => e.type === "control.requested");
     expect(asked).toHaveLength(2);
   });
 
   it("is not changed by a request that is wrong", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const wrong: readonly [string, unknown][] = [
       ["redirect", {}],
       ["redirect", { instruction: "" }],
@@ -227,10 +213,10 @@ describe("the state of a run", () => {
       ["clarifications/clar_1", {}],
     ];
     for (const [action, body] of wrong) {
-      const reply = await call(url, "POST", runPath(run_id, action), body);
+      const reply = await call(server.url, "POST", runPath(run_id, action), body);
       expect([action, reply.status, codeOf(reply)]).toEqual([action, 422, "KAI-REQUEST-BODY-0002"]);
     }
-    expect(await allEvents(url, run_id)).toHaveLength(2);
+    expect(await allEvents(server.url, run_id)).toHaveLength(2);
   });
 });
 
@@ -238,14 +224,14 @@ describe("a plan", () => {
   it("waits for approval where the gate is required [RW-CONTROL-3]", async () => {
     const run_id = await runIn.awaiting_approval();
     expect(await states(run_id)).toEqual(["planning", "awaiting_approval"]);
-    const wrong = await control(url, run_id, "approve_plan", { plan_id: "plan_2" });
+    const wrong = await control(server.url, run_id, "approve_plan", { plan_id: "plan_2" });
     expect(wrong.status).toBe(409);
     expect(messageOf(wrong)).toContain("plan_1");
     expect(await stateOf(run_id)).toBe("awaiting_approval");
-    const approved = await control(url, run_id, "approve_plan", { plan_id: "plan_1" });
+    const approved = await control(server.url, run_id, "approve_plan", { plan_id: "plan_1" });
     expect([approved.status, approved.body]).toEqual([202, { run_id, state: "running" }]);
     expect(await states(run_id)).toEqual(["planning", "awaiting_approval", "running"]);
-    expect((await control(url, run_id, "approve_plan")).status).toBe(409);
+    expect((await control(server.url, run_id, "approve_plan")).status).toBe(409);
   });
 
   it("is not approved with two steps of one id [RW-CONTROL-3]", async () => {
@@ -256,18 +242,20 @@ describe("a plan", () => {
       { title: "wait" },
       { id: "s1", title: "sell" },
     ];
-    const refused = await control(url, run_id, "approve_plan", { steps });
+    const refused = await control(server.url, run_id, "approve_plan", { steps });
     expect([refused.status, codeOf(refused)]).toEqual([422, "KAI-REQUEST-BODY-0002"]);
     expect(messageOf(refused)).toContain("`steps.3.id`");
     expect(await stateOf(run_id)).toBe("awaiting_approval");
-    expect((await control(url, run_id, "approve_plan", { steps: steps.slice(0, 3) })).status).toBe(202);
+    expect((await control(server.url, run_id, "approve_plan", { steps: steps.slice(0, 3) })).status).toBe(
+      202,
+    );
   });
 
   it("is approved as edited, and the producer is given the edited steps [RW-CONTROL-3]", async () => {
     const run_id = await runIn.awaiting_approval();
     const steps = [{ id: "step_9", title: "look twice" }];
-    await control(url, run_id, "approve_plan", { steps, reason: "safer" });
-    const asked = (await allEvents(url, run_id)).find((e) => e.type === "control.requested");
+    await control(server.url, run_id, "approve_plan", { steps, reason: "safer" });
+    const asked = (await allEvents(server.url, run_id)).find((e) => e.type === "control.requested");
     expect(asked?.payload).toEqual({
       action: "approve_plan",
       plan_id: "plan_1",
@@ -280,8 +268,11 @@ describe("a plan", () => {
 
   it("that is rejected ends the run as aborted, with the reason [RW-CONTROL-3]", async () => {
     const run_id = await runIn.awaiting_approval();
-    const reading = readAll("sse", url, streamPath({ run_id }));
-    const rejected = await control(url, run_id, "approve_plan", { approved: false, reason: "too dear" });
+    const reading = readAll("sse", server.url, streamPath({ run_id }));
+    const rejected = await control(server.url, run_id, "approve_plan", {
+      approved: false,
+      reason: "too dear",
+    });
     expect(rejected.body.state).toBe("aborted");
     const { events } = await reading;
     expect(events.at(-1)?.payload).toEqual({ state: "aborted", reason: "too dear" });
@@ -290,23 +281,23 @@ describe("a plan", () => {
   it("may be proposed again before it is approved; the last one counts", async () => {
     const run_id = await runIn.awaiting_approval();
     await append(
-      url,
+      server.url,
       run_id,
       lifecycle("planning"),
       say("plan.proposal", { plan: { ...plan, id: "plan_2" } }),
     );
     expect(await states(run_id)).toEqual(["planning", "awaiting_approval", "planning", "awaiting_approval"]);
-    expect((await control(url, run_id, "approve_plan", { plan_id: "plan_1" })).status).toBe(409);
-    expect((await control(url, run_id, "approve_plan", { plan_id: "plan_2" })).status).toBe(202);
+    expect((await control(server.url, run_id, "approve_plan", { plan_id: "plan_1" })).status).toBe(409);
+    expect((await control(server.url, run_id, "approve_plan", { plan_id: "plan_2" })).status).toBe(202);
   });
 
   it("is only shown where the gate is a preview, and changes nothing where there is none [RW-CONTROL-3]", async () => {
-    const preview = await createRun(url, { planning_gate: "preview" });
-    await append(url, preview, propose, text("on I go"));
+    const preview = await createRun(server.url, { planning_gate: "preview" });
+    await append(server.url, preview, propose, text("on I go"));
     expect(await states(preview)).toEqual(["planning", "running"]);
-    const off = await createRun(url, { planning_gate: "off" });
-    await append(url, off, propose);
+    const off = await createRun(server.url, { planning_gate: "off" });
+    await append(server.url, off, propose);
     expect(await states(off)).toEqual(["running"]);
-    expect((await control(url, off, "approve_plan")).status).toBe(409);
+    expect((await control(server.url, off, "approve_plan")).status).toBe(409);
   });
 });

@@ -1,19 +1,15 @@
 // Where a stream begins: cursors that can be used, cursors that cannot, snapshots, and what a reader is told of
 // the stream before its first event.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type Event, emptyTranscript, reduce, type Transcript } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, lifecycle, runPath, say, text } from "./calls.js";
 import { rawConnection, requestText } from "./raw-http.js";
 import { closeOf, openReading, readAll, streamPath, wireNames } from "./readers.js";
 import { record } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-cursor-"));
-let gateway: Gateway;
 /** A run that has ended: 8 core events, 10 in all. */
 let ended: string;
 let live: string;
@@ -28,15 +24,11 @@ const drafts = [
   say("step.boundary", { step_index: 0, step_kind: "tool-roundtrip" }),
 ];
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  ended = await record(gateway.url, [...drafts, lifecycle("done")]);
-  live = await record(gateway.url, drafts);
-});
+const server = underTest(startGateway);
 
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
+beforeAll(async () => {
+  ended = await record(server.url, [...drafts, lifecycle("done")]);
+  live = await record(server.url, drafts);
 });
 
 const unusable = [
@@ -56,12 +48,12 @@ describe("a cursor", () => {
   it.each(wireNames)(
     "that cannot be used means the start, never a silent skip: %s [RW-CURSOR-2]",
     async (wire) => {
-      const whole = await readAll(wire, gateway.url, streamPath({ run_id: ended }));
+      const whole = await readAll(wire, server.url, streamPath({ run_id: ended }));
       expect(whole.events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
       for (const after of unusable) {
-        const read = await readAll(wire, gateway.url, streamPath({ run_id: ended, after }));
+        const read = await readAll(wire, server.url, streamPath({ run_id: ended, after }));
         expect(read.heard).toEqual(whole.heard);
-        const byHeader = await readAll(wire, gateway.url, streamPath({ run_id: ended }), {
+        const byHeader = await readAll(wire, server.url, streamPath({ run_id: ended }), {
           "Last-Event-ID": after.trim(),
         });
         expect(byHeader.heard).toEqual(after.trim() === "3" ? whole.heard.slice(3) : whole.heard);
@@ -70,10 +62,10 @@ describe("a cursor", () => {
   );
 
   it.each(wireNames)("is a number of the dialect it was read from: %s [RW-CURSOR-1]", async (wire) => {
-    const bySeq = await readAll(wire, gateway.url, streamPath({ run_id: ended, after: 7 }));
+    const bySeq = await readAll(wire, server.url, streamPath({ run_id: ended, after: 7 }));
     const byPos = await readAll(
       wire,
-      gateway.url,
+      server.url,
       streamPath({ run_id: ended, after: 7, dialect: "runwire" }),
     );
     expect(bySeq.events.map(({ seq }) => seq)).toEqual([8]);
@@ -86,7 +78,7 @@ describe("a cursor", () => {
       const header = { "Last-Event-ID": "6" };
       const numbers = async (query: string) => {
         const path = runPath(ended, `stream?${query}`);
-        return (await readAll(wire, gateway.url, path, header)).events.map(({ seq }) => seq);
+        return (await readAll(wire, server.url, path, header)).events.map(({ seq }) => seq);
       };
       expect(await numbers("")).toEqual([7, 8]);
       for (const alias of ["after", "last_event_id", "after_seq"]) {
@@ -105,20 +97,20 @@ describe("a cursor", () => {
     ] as const) {
       for (const detail of ["default", "full"]) {
         const path = streamPath({ run_id: ended, dialect, detail, after });
-        expect((await readAll("sse", gateway.url, path)).status).toBe(204);
-        expect((await readAll("ndjson", gateway.url, path)).status).toBe(204);
-        const socket = await readAll("websocket", gateway.url, path);
+        expect((await readAll("sse", server.url, path)).status).toBe(204);
+        expect((await readAll("ndjson", server.url, path)).status).toBe(204);
+        const socket = await readAll("websocket", server.url, path);
         expect([socket.heard, socket.ending]).toEqual([[], { clean: true, code: 1000 }]);
       }
     }
   });
 
   it("at the head of a live run waits for what comes next [RW-CURSOR-4]", async () => {
-    const run_id = await record(gateway.url, drafts);
+    const run_id = await record(server.url, drafts);
     for (const wire of wireNames) {
-      const head = (await allEvents(gateway.url, run_id, { dialect: "koder", detail: "default" })).length;
-      const reading = await openReading(wire, gateway.url, streamPath({ run_id, after: head }));
-      await append(gateway.url, run_id, say("tool.start", { call_id: `call_${wire}`, tool: "t" }));
+      const head = (await allEvents(server.url, run_id, { dialect: "koder", detail: "default" })).length;
+      const reading = await openReading(wire, server.url, streamPath({ run_id, after: head }));
+      await append(server.url, run_id, say("tool.start", { call_id: `call_${wire}`, tool: "t" }));
       await reading.until(({ events }) => events.length === 1);
       expect(reading.events[0]).toMatchObject({ seq: head + 1, type: "tool.start" });
       reading.stop();
@@ -130,14 +122,14 @@ describe("a stream that begins with a snapshot", () => {
   it.each(["koder", "runwire", "loom", "loom-export"] as const)(
     "says over SSE what came before, then goes on from there: %s [RW-SSE-5]",
     async (dialect) => {
-      const run_id = await record(gateway.url, drafts);
+      const run_id = await record(server.url, drafts);
       const reading = await openReading(
         "sse",
-        gateway.url,
+        server.url,
         streamPath({ run_id, dialect, snapshot: 1, after: 2 }),
       );
       await reading.until(({ heard }) => heard.length === 1);
-      await append(gateway.url, run_id, lifecycle("done"));
+      await append(server.url, run_id, lifecycle("done"));
       await reading.ended;
       const [first, ...rest] = reading.heard;
       const snapshot = JSON.parse(first?.data ?? "{}") as {
@@ -145,14 +137,14 @@ describe("a stream that begins with a snapshot", () => {
         seq: number;
         transcript: Transcript;
       };
-      const log = await allEvents(gateway.url, run_id, { detail: "default" });
+      const log = await allEvents(server.url, run_id, { detail: "default" });
       expect(snapshot.transcript).toEqual(folded(run_id, log.slice(0, snapshot.pos)));
       const number = Number(first?.id);
       expect(first).toMatchObject({ event: "snapshot" });
       if (dialect === "koder" || dialect === "runwire")
         expect(number).toBe(dialect === "koder" ? snapshot.seq : snapshot.pos);
       expect(rest.map(({ id }) => Number(id))).toEqual(rest.map((_, i) => number + 1 + i));
-      const whole = await readAll("sse", gateway.url, streamPath({ run_id, dialect }));
+      const whole = await readAll("sse", server.url, streamPath({ run_id, dialect }));
       expect(rest).toEqual(whole.heard.slice(number));
     },
   );
@@ -161,7 +153,7 @@ describe("a stream that begins with a snapshot", () => {
     "says it as a line of runwire, and koder and Loom have no word for it: %s [RW-NDJSON-4]",
     async (wire) => {
       const address = { run_id: live, snapshot: 1 } as const;
-      const reading = await openReading(wire, gateway.url, streamPath({ ...address, dialect: "runwire" }));
+      const reading = await openReading(wire, server.url, streamPath({ ...address, dialect: "runwire" }));
       await reading.until(({ heard }) => heard.length === 1);
       reading.stop();
       expect(JSON.parse(reading.heard[0]?.data ?? "{}")).toMatchObject({
@@ -169,7 +161,7 @@ describe("a stream that begins with a snapshot", () => {
         transcript: { run_id: live, state: "running" },
       });
       for (const dialect of ["koder", "loom", "loom-export"] as const) {
-        const refused = await readAll(wire, gateway.url, streamPath({ ...address, dialect }));
+        const refused = await readAll(wire, server.url, streamPath({ ...address, dialect }));
         expect(refused.status).toBe(400);
         expect(refused.text).toContain("KAI-STREAM-PARAM-0001");
       }
@@ -179,7 +171,7 @@ describe("a stream that begins with a snapshot", () => {
   it("ends with the terminal event of a run that has ended [RW-CLOSE-1]", async () => {
     for (const wire of wireNames) {
       const dialect = wire === "sse" ? "koder" : "runwire";
-      const read = await readAll(wire, gateway.url, streamPath({ run_id: ended, dialect, snapshot: 1 }));
+      const read = await readAll(wire, server.url, streamPath({ run_id: ended, dialect, snapshot: 1 }));
       expect(read.heard).toHaveLength(2);
       expect(JSON.parse(read.heard[0]?.data ?? "{}")).toMatchObject({ type: "snapshot", pos: 10, seq: 7 });
       expect(closeOf(read)).toBe("finished");
@@ -196,7 +188,7 @@ describe("what a stream tells before its first event", () => {
         `/v1/agent/stream?runs=${live}`,
         "/v1/agent/runs/stream",
       ]) {
-        const reading = await openReading(wire, gateway.url, path);
+        const reading = await openReading(wire, server.url, path);
         reading.stop();
         expect(reading.headers).toMatchObject({
           "content-type": types[wire],
@@ -205,9 +197,9 @@ describe("what a stream tells before its first event", () => {
         });
       }
     }
-    const replay = await readAll("ndjson", gateway.url, runPath(ended, "replay.jsonl"));
+    const replay = await readAll("ndjson", server.url, runPath(ended, "replay.jsonl"));
     expect(replay.headers["content-type"]).toBe(types.ndjson);
-    const page = await call(gateway.url, "GET", runPath(ended, "events"));
+    const page = await call(server.url, "GET", runPath(ended, "events"));
     expect(page.headers.get("cache-control")).toBe("no-store");
   });
 
@@ -219,9 +211,9 @@ describe("what a stream tells before its first event", () => {
       ["runwire.koder, runwire.runwire", "runwire.koder", 8],
     ] as const;
     for (const [offered, chosen, events] of offers) {
-      const raw = await rawConnection(gateway.url);
+      const raw = await rawConnection(server.url);
       raw.write(
-        requestText(gateway.url, "GET", streamPath({ run_id: ended, dialect: "runwire" }), [
+        requestText(server.url, "GET", streamPath({ run_id: ended, dialect: "runwire" }), [
           "Connection: Upgrade",
           "Upgrade: websocket",
           "Sec-WebSocket-Version: 13",
@@ -237,9 +229,9 @@ describe("what a stream tells before its first event", () => {
   });
 
   it("takes the full view from a header on WebSocket [RW-WS-2]", async () => {
-    const run_id = await record(gateway.url, [text("a"), text("b"), text("c"), lifecycle("done")]);
-    const full = await readAll("websocket", gateway.url, streamPath({ run_id }), { Detail: "full" });
-    const byQuery = await readAll("websocket", gateway.url, streamPath({ run_id, detail: "full" }));
+    const run_id = await record(server.url, [text("a"), text("b"), text("c"), lifecycle("done")]);
+    const full = await readAll("websocket", server.url, streamPath({ run_id }), { Detail: "full" });
+    const byQuery = await readAll("websocket", server.url, streamPath({ run_id, detail: "full" }));
     expect(full.events.filter((e) => e.type === "text.delta")).toHaveLength(3);
     expect(full.heard).toEqual(byQuery.heard);
   });
@@ -247,7 +239,7 @@ describe("what a stream tells before its first event", () => {
   it("is a refusal where a parameter is wrong", async () => {
     for (const query of ["dialect=klingon", "detail=some", "backpressure=maybe", "snapshot=yes"]) {
       for (const wire of wireNames) {
-        const refused = await readAll(wire, gateway.url, runPath(live, `stream?${query}`));
+        const refused = await readAll(wire, server.url, runPath(live, `stream?${query}`));
         expect([query, refused.status]).toEqual([query, 400]);
         expect(refused.text).toContain("KAI-STREAM-PARAM-0001");
       }
@@ -263,9 +255,9 @@ describe("a WebSocket", () => {
     ["a frame over the limit", Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]), 1009],
   ])("is closed after %s with the code for it [RW-WS-4]", async (_what, frame, code) => {
     for (const path of [streamPath({ run_id: live }), "/v1/agent/stream"]) {
-      const raw = await rawConnection(gateway.url);
+      const raw = await rawConnection(server.url);
       raw.write(
-        requestText(gateway.url, "GET", path, [
+        requestText(server.url, "GET", path, [
           "Connection: Upgrade",
           "Upgrade: websocket",
           "Sec-WebSocket-Version: 13",

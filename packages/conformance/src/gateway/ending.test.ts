@@ -1,11 +1,8 @@
 // The end of a run: what is open is closed before it, and nothing comes after it.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Event } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import {
   allEvents,
   append,
@@ -22,28 +19,17 @@ import {
 } from "./calls.js";
 import { closeOf, readAll, streamPath } from "./readers.js";
 import { freshChildId } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-ending-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 describe("the end of a run", () => {
   it("says what it still had to say before it ends its children", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const child_id = `run_kid.${run_id}`;
-    await append(url, run_id, say("child.spawn", { child_id }));
-    await append(url, run_id, text("last words"), lifecycle("done"));
-    const told = (await allEvents(url, run_id, { detail: "default" }))
+    await append(server.url, run_id, say("child.spawn", { child_id }));
+    await append(server.url, run_id, text("last words"), lifecycle("done"));
+    const told = (await allEvents(server.url, run_id, { detail: "default" }))
       .slice(-4)
       .map(({ type, child_id: by }) => [type, by]);
     expect(told).toEqual([
@@ -55,10 +41,10 @@ describe("the end of a run", () => {
   });
 
   it("closes what is open, ends its children from the deepest up, and is the last event [RW-CLOSE-5]", async () => {
-    const root = await createRun(url);
+    const root = await createRun(server.url);
     const [child, grandchild, finished] = [freshChildId(), freshChildId(), freshChildId()];
     await append(
-      url,
+      server.url,
       root,
       say("child.spawn", { child_id: child }),
       say("child.spawn", { child_id: grandchild }, child),
@@ -73,9 +59,9 @@ describe("the end of a run", () => {
       text("pending "),
       text("pending too", grandchild),
     );
-    const before = (await allEvents(url, root)).length;
-    await control(url, root, "abort");
-    const ending = (await allEvents(url, root)).slice(before);
+    const before = (await allEvents(server.url, root)).length;
+    await control(server.url, root, "abort");
+    const ending = (await allEvents(server.url, root)).slice(before);
     const shortened = ending.map(({ type, child_id, payload }: Event) => [type, child_id, payload]);
     expect(shortened).toMatchObject([
       ["control.requested", null, { action: "abort" }],
@@ -88,10 +74,10 @@ describe("the end of a run", () => {
       ["run.lifecycle", null, { state: "aborted" }],
     ]);
     for (const run_id of [root, child, grandchild, finished]) {
-      const read = await readAll("sse", url, streamPath({ run_id }));
+      const read = await readAll("sse", server.url, streamPath({ run_id }));
       expect(closeOf(read)).toBe("finished");
     }
-    const shown = await allEvents(url, root, { detail: "default" });
+    const shown = await allEvents(server.url, root, { detail: "default" });
     expect(shown.filter((e) => e.type === "text.delta").map((e) => e.payload)).toMatchObject([
       { text: "pending " },
       { text: "pending too" },
@@ -99,41 +85,58 @@ describe("the end of a run", () => {
   });
 
   it("settles the message of a run that is done, unless its producer did [RW-CLOSE-5]", async () => {
-    const run_id = await createRun(url);
-    await append(url, run_id, text("Hello "), say("tool.start", { call_id: "c", tool: "t" }), text("world"));
-    await append(url, run_id, say("text.delta", { text: "(a tool's)", call_id: "c" }), lifecycle("done"));
-    const settled = (await allEvents(url, run_id)).filter((e) => e.type === "message.settled");
+    const run_id = await createRun(server.url);
+    await append(
+      server.url,
+      run_id,
+      text("Hello "),
+      say("tool.start", { call_id: "c", tool: "t" }),
+      text("world"),
+    );
+    await append(
+      server.url,
+      run_id,
+      say("text.delta", { text: "(a tool's)", call_id: "c" }),
+      lifecycle("done"),
+    );
+    const settled = (await allEvents(server.url, run_id)).filter((e) => e.type === "message.settled");
     expect(settled.map((e) => (e.payload as { text: string }).text)).toEqual(["Hello world"]);
-    const own = await createRun(url);
-    await append(url, own, text("Hello"), say("message.settled", { text: "Hello." }), lifecycle("done"));
-    expect((await allEvents(url, own)).filter((e) => e.type === "message.settled")).toHaveLength(1);
+    const own = await createRun(server.url);
+    await append(
+      server.url,
+      own,
+      text("Hello"),
+      say("message.settled", { text: "Hello." }),
+      lifecycle("done"),
+    );
+    expect((await allEvents(server.url, own)).filter((e) => e.type === "message.settled")).toHaveLength(1);
   });
 
   it("is final: nothing is appended after it, by nobody [RW-STATE-2]", async () => {
     for (const state of ["done", "aborted", "error"] as const) {
-      const run_id = await createRun(url);
-      await append(url, run_id, lifecycle(state));
-      const before = await allEvents(url, run_id);
+      const run_id = await createRun(server.url);
+      await append(server.url, run_id, lifecycle(state));
+      const before = await allEvents(server.url, run_id);
       const late: readonly Reply[] = [
-        await tryAppend(url, run_id, [text("late")]),
-        await tryAppend(url, run_id, [lifecycle("running")]),
-        await tryAppend(url, run_id, [lifecycle(state)]),
-        await tryAppend(url, run_id, [say("child.spawn", { child_id: freshChildId() })]),
-        await tryAppend(url, run_id, [text("late")], { id: "p", epoch: 1, seq: 1 }),
-        await call(url, "POST", runPath(run_id, "children"), { prompt: "late" }),
-        await control(url, run_id, "steer", { text: "late" }),
+        await tryAppend(server.url, run_id, [text("late")]),
+        await tryAppend(server.url, run_id, [lifecycle("running")]),
+        await tryAppend(server.url, run_id, [lifecycle(state)]),
+        await tryAppend(server.url, run_id, [say("child.spawn", { child_id: freshChildId() })]),
+        await tryAppend(server.url, run_id, [text("late")], { id: "p", epoch: 1, seq: 1 }),
+        await call(server.url, "POST", runPath(run_id, "children"), { prompt: "late" }),
+        await control(server.url, run_id, "steer", { text: "late" }),
       ];
       expect(late.map((reply) => [reply.status, codeOf(reply)])).toEqual(
         late.map(() => [409, "KAI-RUN-ENDED-0001"]),
       );
-      expect(await allEvents(url, run_id)).toEqual(before);
+      expect(await allEvents(server.url, run_id)).toEqual(before);
     }
   });
 
   it("is stored with what came before it in one batch, or not at all", async () => {
-    const run_id = await createRun(url);
-    const mixed = await tryAppend(url, run_id, [text("a"), lifecycle("done"), text("b")]);
+    const run_id = await createRun(server.url);
+    const mixed = await tryAppend(server.url, run_id, [text("a"), lifecycle("done"), text("b")]);
     expect(mixed.status).toBe(409);
-    expect(await allEvents(url, run_id)).toHaveLength(2);
+    expect(await allEvents(server.url, run_id)).toHaveLength(2);
   });
 });

@@ -1,16 +1,15 @@
 // FAN-OUT: readers that join at any moment see one order, no gap, no repeat.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { startGateway } from "@runwire/server";
 import { expect, it } from "vitest";
 import { allEvents, append, createRun, lifecycle, say, text } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { closeOf, openReading, type Reading, readAll, streamPath, wireNames } from "./readers.js";
 import { freshChildId } from "./story.js";
+import { underTest } from "./under-test.js";
 
 const luck = chance("fan-out");
+const server = underTest(startGateway);
 const producers = 8;
 const rounds = isSoak ? 40 : 3;
 const readersPerRound = isSoak ? 250 : 60;
@@ -18,12 +17,10 @@ const readersPerRound = isSoak ? 250 : 60;
 it("readers that join while eight producers append see one order, no gap and no repeat", {
   timeout: 3_600_000,
 }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), "runwire-fan-out-"));
-  const gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
   for (let round = 0; round < rounds; round++) {
-    const run_id = await createRun(gateway.url);
+    const run_id = await createRun(server.url);
     const child_id = freshChildId();
-    await append(gateway.url, run_id, say("child.spawn", { child_id }));
+    await append(server.url, run_id, say("child.spawn", { child_id }));
     let joined = 0;
     const produce = async (producer: number): Promise<void> => {
       // Goes on until every reader has joined: each joins between two appends.
@@ -34,7 +31,7 @@ it("readers that join while eight producers append see one order, no gap and no 
             ? say("step.boundary", { step_index: i, step_kind: "text-only", producer }, by)
             : text(`${producer}.${i}.${n} `, by);
         });
-        await append(gateway.url, run_id, ...drafts);
+        await append(server.url, run_id, ...drafts);
       }
     };
     const join = async (): Promise<{ address: Parameters<typeof streamPath>[0]; reading: Reading }> => {
@@ -44,7 +41,7 @@ it("readers that join while eight producers append see one order, no gap and no 
         detail: luck.pick(["default", "full"]),
         backpressure: "lossless",
       } as const;
-      const reading = await openReading(luck.pick(wireNames), gateway.url, streamPath(address));
+      const reading = await openReading(luck.pick(wireNames), server.url, streamPath(address));
       joined += 1;
       return { address, reading };
     };
@@ -60,36 +57,30 @@ it("readers that join while eight producers append see one order, no gap and no 
       joining,
       ...Array.from({ length: producers }, (_, producer) => produce(producer)),
     ]);
-    await append(gateway.url, run_id, lifecycle("done"));
+    await append(server.url, run_id, lifecycle("done"));
     for (const { address, reading } of readers) {
       const ending = await reading.ended;
       expect(closeOf({ ...reading, events: reading.events, ending })).toBe("finished");
-      const stored = await allEvents(gateway.url, run_id, {
+      const stored = await allEvents(server.url, run_id, {
         dialect: address.dialect ?? "",
         detail: address.detail ?? "",
       });
       expect(reading.events.length).toBe(stored.length);
       expect(reading.events).toEqual(stored);
     }
-    const full = await allEvents(gateway.url, run_id);
+    const full = await allEvents(server.url, run_id);
     expect(full.map(({ pos }) => pos)).toEqual(full.map((_, i) => i + 1));
   }
-  await gateway.close();
-  rmSync(folder, { recursive: true });
 });
 
 it("a reader that joins at the head between two appends misses neither", { timeout: 3_600_000 }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), "runwire-seam-"));
-  const gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
   const seams = isSoak ? 10_000 : 400;
   // A new run each time, so that the first reader of its log opens it while it moves.
   for (let seam = 0; seam < seams; seam++) {
-    const run_id = await createRun(gateway.url);
-    const appended = append(gateway.url, run_id, text("a"), say("title", { title: "t" }), lifecycle("done"));
-    const read = await readAll(luck.pick(wireNames), gateway.url, streamPath({ run_id, dialect: "runwire" }));
+    const run_id = await createRun(server.url);
+    const appended = append(server.url, run_id, text("a"), say("title", { title: "t" }), lifecycle("done"));
+    const read = await readAll(luck.pick(wireNames), server.url, streamPath({ run_id, dialect: "runwire" }));
     await appended;
     expect(read.events.map(({ pos }) => pos)).toEqual([1, 2, 3, 4, 5, 6]);
   }
-  await gateway.close();
-  rmSync(folder, { recursive: true });
 });

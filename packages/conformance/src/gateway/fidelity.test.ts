@@ -1,32 +1,18 @@
 // What a producer sends comes out equal, whatever its strings and members are.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type Draft, type Facts, limits } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
+import { startGateway } from "@runwire/server";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { arbitraryDraftOf, namedTypes } from "../arbitraries.js";
 import { arbitraryJson, arbitraryText } from "../arbitrary-json.js";
 import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, text } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { readAll, streamPath, wireNames } from "./readers.js";
 import { joined } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-fidelity-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 describe("what a producer sends", () => {
   it("comes out equal on every transport, whatever its strings and members are [RW-SSE-2] [RW-ENV-3]", {
@@ -40,10 +26,14 @@ describe("what a producer sends", () => {
         fc.array(fc.constantFrom(...control).chain(arbitraryDraftOf), { minLength: 1, maxLength: 30 }),
         async (drafts) => {
           const own = drafts.map(({ child_id: _, ...draft }) => draft as Draft);
-          const run_id = await createRun(url);
-          await append(url, run_id, ...own, lifecycle("aborted"));
+          const run_id = await createRun(server.url);
+          await append(server.url, run_id, ...own, lifecycle("aborted"));
           for (const wire of wireNames) {
-            const read = await readAll(wire, url, streamPath({ run_id, dialect: "runwire", detail: "full" }));
+            const read = await readAll(
+              wire,
+              server.url,
+              streamPath({ run_id, dialect: "runwire", detail: "full" }),
+            );
             const said = read.events
               .slice(2, 2 + own.length)
               .map(({ type, payload, scope }) => ({ type, payload, scope }));
@@ -57,23 +47,28 @@ describe("what a producer sends", () => {
   });
 
   it("keeps members named like those of every object, and pollutes none [RW-ENV-3]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const payload =
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":2}},"toString":null,"value":{"__proto__":3}}';
     const body = `[{"type":"custom","payload":${payload}},{"type":"usage","payload":{"__proto__":5,"constructor":7,"tokens":1}},{"type":"state.values","payload":${payload}},{"type":"run.lifecycle","payload":{"state":"done","__proto__":{"state":"error"}}}]`;
-    expect((await call(url, "POST", runPath(run_id, "events"), body)).status).toBe(200);
-    const page = await call(url, "GET", runPath(run_id, "events?dialect=runwire"));
+    expect((await call(server.url, "POST", runPath(run_id, "events"), body)).status).toBe(200);
+    const page = await call(server.url, "GET", runPath(run_id, "events?dialect=runwire"));
     expect(page.text).toContain(payload);
     expect(page.text).toContain('{"state":"done","__proto__":{"state":"error"}');
-    const snapshot = await call(url, "GET", runPath(run_id, "snapshot"));
+    const snapshot = await call(server.url, "GET", runPath(run_id, "snapshot"));
     expect(snapshot.text).toContain(`"values":${payload}`);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
-    const controlBody = await call(url, "POST", runPath(run_id, "abort"), '{"__proto__":{"reason":"x"}}');
+    const controlBody = await call(
+      server.url,
+      "POST",
+      runPath(run_id, "abort"),
+      '{"__proto__":{"reason":"x"}}',
+    );
     expect([controlBody.status, codeOf(controlBody)]).toEqual([422, "KAI-REQUEST-BODY-0002"]);
   });
 
   it("joins to the same text, also where a character is cut between two deltas [RW-ENV-3]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const units = [
       "\ud83d",
       "\ude00",
@@ -87,21 +82,21 @@ describe("what a producer sends", () => {
       "\u2029",
       "\ufeff",
     ];
-    await append(url, run_id, ...units.map((unit) => text(unit)), lifecycle("done"));
+    await append(server.url, run_id, ...units.map((unit) => text(unit)), lifecycle("done"));
     for (const wire of wireNames) {
       for (const detail of ["default", "full"]) {
-        const { events } = await readAll(wire, url, streamPath({ run_id, detail }));
+        const { events } = await readAll(wire, server.url, streamPath({ run_id, detail }));
         expect(joined(events, "text.delta")).toBe(units.join(""));
       }
     }
     const big = `${"é".repeat(50_000)}👩‍💻${"x".repeat(200_000)}`;
-    const other = await createRun(url);
-    await append(url, other, text(big), lifecycle("done"));
+    const other = await createRun(server.url);
+    await append(server.url, other, text(big), lifecycle("done"));
     for (const detail of ["default", "full"]) {
-      const { events } = await readAll("sse", url, streamPath({ run_id: other, detail }));
+      const { events } = await readAll("sse", server.url, streamPath({ run_id: other, detail }));
       expect(joined(events, "text.delta")).toBe(big);
     }
-    const pieces = (await allEvents(url, other)).filter((e) => e.type === "text.delta");
+    const pieces = (await allEvents(server.url, other)).filter((e) => e.type === "text.delta");
     for (const { payload } of pieces) {
       expect(Buffer.byteLength((payload as { text: string }).text)).toBeLessThanOrEqual(limits.deltaBytesMax);
     }
@@ -113,7 +108,7 @@ describe("what a producer sends", () => {
     const whole: { [member: string]: unknown } = { ...kept };
     for (const [name, { blob_ref, media_type }] of Object.entries(spilled as { [name: string]: Facts })) {
       // As bytes: `text()` would take a byte order mark for none of the text.
-      const response = await fetch(`${url}/v1/blobs/${blob_ref as string}`);
+      const response = await fetch(`${server.url}/v1/blobs/${blob_ref as string}`);
       const content = Buffer.from(await response.arrayBuffer()).toString();
       whole[name] = media_type === "application/json" ? JSON.parse(content) : content;
     }
@@ -121,11 +116,11 @@ describe("what a producer sends", () => {
   }
 
   const sent: { readonly [how: string]: (run_id: string, drafts: readonly Draft[]) => Promise<unknown> } = {
-    "a batch": (run_id, drafts) => append(url, run_id, ...drafts),
+    "a batch": (run_id, drafts) => append(server.url, run_id, ...drafts),
     "a batch of lines": async (run_id, drafts) => {
       const lines = drafts.map((draft) => JSON.stringify(draft)).join("\r\n");
       const type = { "Content-Type": "application/x-ndjson" };
-      expect((await call(url, "POST", runPath(run_id, "events"), lines, type)).status).toBe(200);
+      expect((await call(server.url, "POST", runPath(run_id, "events"), lines, type)).status).toBe(200);
     },
     "a session": async (run_id, drafts) => {
       const bytes = Buffer.from(drafts.map((draft) => `${JSON.stringify(draft)}\n`).join(""));
@@ -136,7 +131,7 @@ describe("what a producer sends", () => {
           controller.close();
         },
       });
-      const response = await fetch(url + runPath(run_id, "events"), {
+      const response = await fetch(server.url + runPath(run_id, "events"), {
         method: "POST",
         body: pieces,
         duplex: "half",
@@ -170,20 +165,20 @@ describe("what a producer sends", () => {
   it.each(Object.entries(sent))(
     "in %s comes out equal, whether or not it is spilled [RW-ENV-3] [RW-BLOB-3]",
     async (_, send) => {
-      const run_id = await createRun(url);
+      const run_id = await createRun(server.url);
       const drafts = odd.map((value): Draft => ({ type: "custom", payload: { name: "odd", value } }));
       await send(run_id, drafts);
-      await append(url, run_id, lifecycle("aborted"));
+      await append(server.url, run_id, lifecycle("aborted"));
       for (const wire of wireNames) {
         const { events } = await readAll(
           wire,
-          url,
+          server.url,
           streamPath({ run_id, dialect: "runwire", detail: "full" }),
         );
         const said = await Promise.all(events.slice(2, -1).map(({ payload }) => unspilled(payload as Facts)));
         expect(said).toEqual(drafts.map(({ payload }) => payload));
       }
-      const spilt = (await allEvents(url, run_id)).filter(({ payload }) => "spilled" in payload);
+      const spilt = (await allEvents(server.url, run_id)).filter(({ payload }) => "spilled" in payload);
       expect(spilt.length).toBeGreaterThan(6);
       expect(spilt.length).toBeLessThan(odd.length / 2);
     },
@@ -192,13 +187,13 @@ describe("what a producer sends", () => {
   it("comes out equal of a blob, whatever else is in it [RW-BLOB-3]", { timeout: 300_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryJson, arbitraryText, async (value, around) => {
-        const run_id = await createRun(url);
+        const run_id = await createRun(server.url);
         const payload = {
           value: [value, ofBytes(70_000, "x")],
           note: `${around}${ofBytes(70_000, "y")}${around}`,
         };
-        await append(url, run_id, { type: "custom", payload } as Draft);
-        const [, , event] = await allEvents(url, run_id);
+        await append(server.url, run_id, { type: "custom", payload } as Draft);
+        const [, , event] = await allEvents(server.url, run_id);
         const stored = event?.payload as Facts;
         expect(Object.keys(stored.spilled as object).sort()).toEqual(["note", "value"]);
         expect(await unspilled(stored)).toEqual(payload);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Draft, type Event, type Facts, is } from "@runwire/protocol";
 import { createKey, startGateway } from "@runwire/server";
 import fc from "fast-check";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   allEvents,
   append,
@@ -23,17 +23,12 @@ import {
 import { underTest } from "./under-test.js";
 
 const server = underTest(startGateway);
-let url: string;
-
-beforeAll(() => {
-  url = server.url;
-});
 
 const fork = (run_id: string, body: Facts = {}, dialect = "runwire"): Promise<Reply> =>
-  control(url, run_id, `fork?dialect=${dialect}`, body);
+  control(server.url, run_id, `fork?dialect=${dialect}`, body);
 
 async function askedIn(run_id: string): Promise<Facts> {
-  const events = await allEvents(url, run_id);
+  const events = await allEvents(server.url, run_id);
   return events.find(({ type }) => type === "turn.submitted")?.payload ?? {};
 }
 
@@ -50,10 +45,10 @@ async function bytesOf(run_id: string): Promise<readonly string[]> {
   for (const dialect of ["koder", "runwire"]) {
     for (const detail of ["default", "full"]) {
       const path = runPath(run_id, `replay.jsonl?dialect=${dialect}&detail=${detail}`);
-      texts.push((await call(url, "GET", path)).text);
+      texts.push((await call(server.url, "GET", path)).text);
     }
   }
-  return [...texts, (await call(url, "GET", `/v1/agent/runs/${run_id}`)).text];
+  return [...texts, (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).text];
 }
 
 const story: readonly Draft[] = [
@@ -87,8 +82,12 @@ const steered = [...roundtrip, { role: "user", content: "be short" }];
 const whole = [...steered, { role: "assistant", content: "It is ex.", calls: [] }];
 
 async function told(): Promise<string> {
-  const run_id = await createRun(url, { prompt: "what is x?", metadata: { team: "red" }, agent: "helper" });
-  await append(url, run_id, ...story);
+  const run_id = await createRun(server.url, {
+    prompt: "what is x?",
+    metadata: { team: "red" },
+    agent: "helper",
+  });
+  await append(server.url, run_id, ...story);
   return run_id;
 }
 
@@ -99,7 +98,7 @@ describe("a fork", () => {
     const prompt = "and y?";
     expect(await messagesAt(run_id, { prompt })).toEqual([...whole, { role: "user", content: prompt }]);
     expect(await messagesAt(run_id, { checkpoint_id: "ckpt_1" })).toEqual(roundtrip);
-    const events = await allEvents(url, run_id, { detail: "default" });
+    const events = await allEvents(server.url, run_id, { detail: "default" });
     const posOf = (type: string): number => events.find((e) => e.type === type)?.pos ?? 0;
     expect(await messagesAt(run_id, { at: 1 })).toEqual([asked]);
     expect(await messagesAt(run_id, { at: posOf("steer.delivered") })).toEqual(steered);
@@ -117,13 +116,13 @@ describe("a fork", () => {
   it("says where it comes from, is a run like any other, and takes after the old one [RW-FORK-2]", async () => {
     const run_id = await told();
     const { body } = await fork(run_id, { checkpoint_id: "ckpt_1", prompt: "go on" });
-    const events = await allEvents(url, run_id, { detail: "default" });
+    const events = await allEvents(server.url, run_id, { detail: "default" });
     const step = events.find((e) => is(e, "step.boundary")) as Event;
     const forked_from = { run_id, pos: step.pos, seq: step.seq, checkpoint_id: "ckpt_1" };
     expect(body).toMatchObject({ forked_from, workspace: "fresh", state: "running" });
     const forked = body.run_id as string;
-    const summary = (await call(url, "GET", `/v1/agent/runs/${forked}`)).body;
-    const old = (await call(url, "GET", `/v1/agent/runs/${run_id}`)).body;
+    const summary = (await call(server.url, "GET", `/v1/agent/runs/${forked}`)).body;
+    const old = (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body;
     expect(summary).toMatchObject({
       forked_from,
       metadata: { team: "red" },
@@ -134,9 +133,9 @@ describe("a fork", () => {
     expect(old.forked_from).toBeNull();
     expect(await askedIn(forked)).toMatchObject({ forked_from, agent: "helper" });
     // Someone outside writes it, as the old one; its children are no forks, and it can be forked itself.
-    const child = (await control(url, forked, "children", { prompt: "help" })).body.run_id as string;
-    expect((await call(url, "GET", `/v1/agent/runs/${child}`)).body.forked_from).toBeNull();
-    await append(url, forked, text("more"), lifecycle("done"));
+    const child = (await control(server.url, forked, "children", { prompt: "help" })).body.run_id as string;
+    expect((await call(server.url, "GET", `/v1/agent/runs/${child}`)).body.forked_from).toBeNull();
+    await append(server.url, forked, text("more"), lifecycle("done"));
     const again = await messagesAt(forked, { prompt: "once more" });
     expect(again.slice(0, roundtrip.length)).toEqual(roundtrip);
     expect(again.slice(roundtrip.length)).toEqual([
@@ -162,10 +161,16 @@ describe("a fork", () => {
         ),
         fc.boolean(),
         async (drafts, ends) => {
-          const run_id = await createRun(url);
-          await append(url, run_id, ...drafts, say("custom", {}), ...(ends ? [lifecycle("done")] : []));
+          const run_id = await createRun(server.url);
+          await append(
+            server.url,
+            run_id,
+            ...drafts,
+            say("custom", {}),
+            ...(ends ? [lifecycle("done")] : []),
+          );
           const before = await bytesOf(run_id);
-          const events = await allEvents(url, run_id, { detail: "default" });
+          const events = await allEvents(server.url, run_id, { detail: "default" });
           for (let at = 1; at <= events.length; at += 3) {
             const messages = await messagesAt(run_id, { at });
             const past = events.slice(0, Math.max(at, 2));
@@ -190,11 +195,11 @@ describe("a fork", () => {
   });
 
   it("is made once under a key, and is told of again as it was [RW-FORK-2]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const once = (body: Facts) =>
-      call(url, "POST", runPath(run_id, "fork"), body, { "Idempotency-Key": "fork-1" });
+      call(server.url, "POST", runPath(run_id, "fork"), body, { "Idempotency-Key": "fork-1" });
     const first = await once({ prompt: "go" });
-    await append(url, run_id, text("later"), say("custom", {}));
+    await append(server.url, run_id, text("later"), say("custom", {}));
     const again = await once({ prompt: "go" });
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotency-replayed")).toBe("true");
@@ -250,16 +255,16 @@ describe("a rewind", () => {
   });
 
   it("of a run that someone outside writes has no workspace to go back to [RW-CKPT-3] [RW-CKPT-4]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const step = { step_index: 0, step_kind: "done", checkpoint_id: "ckpt_1" };
-    await append(url, run_id, say("step.boundary", step));
-    const refused = await control(url, run_id, "rewind", { checkpoint_id: "ckpt_1" });
+    await append(server.url, run_id, say("step.boundary", step));
+    const refused = await control(server.url, run_id, "rewind", { checkpoint_id: "ckpt_1" });
     expect([refused.status, codeOf(refused)]).toEqual([410, "KAI-RUN-POINT-0002"]);
-    const { checkpoints } = (await call(url, "GET", runPath(run_id, "checkpoints"))).body;
+    const { checkpoints } = (await call(server.url, "GET", runPath(run_id, "checkpoints"))).body;
     expect(checkpoints).toEqual([
       { ...step, pos: 3, seq: 2, ts: expect.any(String), bytes: null, kept: false },
     ]);
     expect((await fork(run_id, { checkpoint_id: "ckpt_1" })).body.workspace).toBe("fresh");
-    expect((await call(url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
+    expect((await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
   });
 });

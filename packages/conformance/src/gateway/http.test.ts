@@ -1,32 +1,22 @@
 // HTTP's own corners: who may ask, unknown paths and methods, old and hasty clients.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { dialects } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, say, text } from "./calls.js";
 import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
 import { streamPath } from "./readers.js";
 import { record } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-http-"));
-let gateway: Gateway;
-let url: string;
 let host: string;
 let run_id: string;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-  host = new URL(url).host;
-  run_id = await record(url, [text("one"), text("two"), lifecycle("done")]);
-});
+const server = underTest(startGateway);
 
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
+beforeAll(async () => {
+  host = new URL(server.url).host;
+  run_id = await record(server.url, [text("one"), text("two"), lifecycle("done")]);
 });
 
 const upgrade = [
@@ -38,7 +28,7 @@ const upgrade = [
 
 describe("an open server", () => {
   it("answers nobody who calls it by a foreign name, or from a foreign page", async () => {
-    const port = new URL(url).port;
+    const port = new URL(server.url).port;
     const refused = [
       ["Host: evil.example"],
       [`Host: evil.example:${port}`],
@@ -59,21 +49,21 @@ describe("an open server", () => {
         ["POST", "/v1/agent/runs"],
       ]) {
         const answer = await rawAnswer(
-          url,
+          server.url,
           `${method} ${path} HTTP/1.1\r\n${[...lines, "Connection: close"].join("\r\n")}\r\n\r\n`,
         );
         expect([lines, answer.slice(0, 12)]).toEqual([lines, "HTTP/1.1 403"]);
         expect(answer).toContain("KAI-REQUEST-HOST-0001");
       }
       const socket = await rawAnswer(
-        url,
+        server.url,
         `GET ${streamPath({ run_id })} HTTP/1.1\r\n${[...lines, ...upgrade].join("\r\n")}\r\n\r\n`,
       );
       expect([lines, socket.slice(0, 12)]).toEqual([lines, "HTTP/1.1 403"]);
     }
     for (const name of ["localhost", "LOCALHOST", "127.0.0.1", "[::1]"]) {
       const answer = await rawAnswer(
-        url,
+        server.url,
         `GET /livez HTTP/1.1\r\nHost: ${name}:${port}\r\nOrigin: http://${name}:${port}\r\nConnection: close\r\n\r\n`,
       );
       expect([name, answer.slice(0, 12)]).toEqual([name, "HTTP/1.1 200"]);
@@ -82,33 +72,35 @@ describe("an open server", () => {
 
   it("says 404 to an unknown path or run and 405, with what is allowed, to another method", async () => {
     for (const path of ["/", "/v1", "/v1/agent/runs/", "/v1/agent/runs//stream", "/v2/agent/runs"]) {
-      expect([path, (await call(url, "GET", path)).status]).toEqual([path, 404]);
+      expect([path, (await call(server.url, "GET", path)).status]).toEqual([path, 404]);
     }
     for (const rest of ["stream", "events", "replay.jsonl", "snapshot", "steps", "children"]) {
       for (const unknown of ["run_unknown", "run_%00", "..%2f..", "a b"]) {
-        expect([rest, (await call(url, "GET", runPath(unknown, rest))).status]).toEqual([rest, 404]);
+        expect([rest, (await call(server.url, "GET", runPath(unknown, rest))).status]).toEqual([rest, 404]);
       }
-      const put = await call(url, "PUT", runPath(run_id, rest), {});
+      const put = await call(server.url, "PUT", runPath(run_id, rest), {});
       expect([put.status, codeOf(put)]).toEqual([405, "KAI-REQUEST-METHOD-0001"]);
       const pages = /events|children/.test(rest) ? "GET, HEAD, POST" : "GET, HEAD";
       expect([rest, put.headers.get("allow")]).toEqual([rest, /stream|replay/.test(rest) ? "GET" : pages]);
     }
-    expect((await call(url, "POST", "/livez", {})).headers.get("allow")).toBe("GET, HEAD");
-    expect((await call(url, "DELETE", "/v1/agent/runs/run_unknown")).status).toBe(404);
+    expect((await call(server.url, "POST", "/livez", {})).headers.get("allow")).toBe("GET, HEAD");
+    expect((await call(server.url, "DELETE", "/v1/agent/runs/run_unknown")).status).toBe(404);
     for (const action of ["pause", "resume", "abort", "approve_plan", "heartbeat", "events"]) {
       const body = action === "events" ? [text("x")] : {};
-      expect([action, (await call(url, "POST", runPath("run_unknown", action), body)).status]).toEqual([
-        action,
-        404,
-      ]);
+      expect([action, (await call(server.url, "POST", runPath("run_unknown", action), body)).status]).toEqual(
+        [action, 404],
+      );
     }
   });
 
   it("says what it speaks and that it is ready", async () => {
-    expect((await call(url, "GET", "/livez")).body).toEqual({ status: "ok" });
-    expect((await call(url, "GET", "/healthz")).body).toEqual({ status: "ok" });
-    expect((await call(url, "GET", "/readyz")).body).toMatchObject({ status: "ready", durability: "os" });
-    const { body } = await call(url, "GET", "/v1/dialects");
+    expect((await call(server.url, "GET", "/livez")).body).toEqual({ status: "ok" });
+    expect((await call(server.url, "GET", "/healthz")).body).toEqual({ status: "ok" });
+    expect((await call(server.url, "GET", "/readyz")).body).toMatchObject({
+      status: "ready",
+      durability: "os",
+    });
+    const { body } = await call(server.url, "GET", "/v1/dialects");
     const names = (body.dialects as readonly { name: string }[]).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(["koder", "runwire"]);
     expect(names).toEqual([...dialects.keys()]);
@@ -119,10 +111,13 @@ describe("an open server", () => {
 
 describe("a client of HTTP/1.0", () => {
   it("reads streams and pages without chunks, to the end of the connection [RW-SSE-7]", async () => {
-    const page = await rawAnswer(url, `GET ${runPath(run_id, "events")} HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
+    const page = await rawAnswer(
+      server.url,
+      `GET ${runPath(run_id, "events")} HTTP/1.0\r\nHost: ${host}\r\n\r\n`,
+    );
     expect(page).toMatch(/^HTTP\/1\.1 200 /);
     for (const path of [streamPath({ run_id }), `/v1/agent/stream?runs=${run_id}`]) {
-      const answer = await rawAnswer(url, `GET ${path} HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
+      const answer = await rawAnswer(server.url, `GET ${path} HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
       const [head = "", ...blocks] = answer.split(/\r?\n\r?\n/);
       expect(head.toLowerCase()).not.toContain("transfer-encoding");
       expect(
@@ -133,7 +128,7 @@ describe("a client of HTTP/1.0", () => {
       expect(answer).not.toMatch(/^[0-9a-f]+\r$/m);
     }
     const replay = await rawAnswer(
-      url,
+      server.url,
       `GET ${runPath(run_id, "replay.jsonl")} HTTP/1.0\r\nHost: ${host}\r\n\r\n`,
     );
     const body = replay.slice(replay.indexOf("\r\n\r\n") + 4);
@@ -148,19 +143,19 @@ describe("a client of HTTP/1.0", () => {
 
 describe("a client that sends requests without waiting", () => {
   it("gets the answers in order, streams among them", async () => {
-    const raw = await rawConnection(url);
-    const live = await createRun(url);
+    const raw = await rawConnection(server.url);
+    const live = await createRun(server.url);
     raw.write(
       [
-        requestText(url, "GET", "/livez"),
-        requestText(url, "GET", streamPath({ run_id })),
-        requestText(url, "GET", "/readyz"),
-        requestText(url, "GET", streamPath({ run_id: live })),
-        requestText(url, "GET", "/healthz", ["Connection: close"]),
+        requestText(server.url, "GET", "/livez"),
+        requestText(server.url, "GET", streamPath({ run_id })),
+        requestText(server.url, "GET", "/readyz"),
+        requestText(server.url, "GET", streamPath({ run_id: live })),
+        requestText(server.url, "GET", "/healthz", ["Connection: close"]),
       ].join(""),
     );
     await raw.until((answer) => answer.includes('"running"', answer.indexOf('"ready"')));
-    await append(url, live, text("later"), lifecycle("done"));
+    await append(server.url, live, text("later"), lifecycle("done"));
     await raw.ended;
     const order = [...raw.text.matchAll(/"status":"\w+"|"state":"\w+"/g)].map(([what]) => what);
     expect(order).toEqual([
@@ -176,11 +171,11 @@ describe("a client that sends requests without waiting", () => {
   });
 
   it("has its appends committed in order", async () => {
-    const own = await createRun(url);
-    const raw = await rawConnection(url);
+    const own = await createRun(server.url);
+    const raw = await rawConnection(server.url);
     const posts = Array.from({ length: 30 }, (_, i) =>
       requestText(
-        url,
+        server.url,
         "POST",
         runPath(own, "events"),
         ["Content-Type: application/json"],
@@ -190,13 +185,13 @@ describe("a client that sends requests without waiting", () => {
     raw.write(posts.join(""));
     await raw.until((answer) => answer.match(/"last_pos"/g)?.length === 30);
     raw.socket.destroy();
-    const said = (await allEvents(url, own)).filter((e) => e.type === "text.delta");
+    const said = (await allEvents(server.url, own)).filter((e) => e.type === "text.delta");
     expect(said.map((e) => (e.payload as { text: string }).text)).toEqual(posts.map((_, i) => `${i}`));
   });
 
   it("is not taken at its word where a body is announced twice", async () => {
     const smuggled = await rawAnswer(
-      url,
+      server.url,
       `POST ${runPath(run_id, "events")} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
     );
     expect(smuggled).toMatch(/^HTTP\/1\.1 400 /);
@@ -207,7 +202,7 @@ describe("a client that speaks more than HTTP/1.1", () => {
   it("is answered as if it did not, whatever it offers to upgrade to", async () => {
     const body = '{"prompt":"x","producer":"external"}';
     const created = await rawAnswer(
-      url,
+      server.url,
       `POST /v1/agent/runs HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n` +
         `HTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
@@ -216,38 +211,38 @@ describe("a client that speaks more than HTTP/1.1", () => {
   });
 
   it("may write the characters of an id as an address does", async () => {
-    const root = await createRun(url);
+    const root = await createRun(server.url);
     const child_id = `run_kid:${root}`;
-    await append(url, root, say("child.spawn", { child_id }));
-    const encoded = await call(url, "GET", `/v1/agent/runs/${encodeURIComponent(child_id)}`);
+    await append(server.url, root, say("child.spawn", { child_id }));
+    const encoded = await call(server.url, "GET", `/v1/agent/runs/${encodeURIComponent(child_id)}`);
     expect([encoded.status, encoded.body.run_id]).toEqual([200, child_id]);
-    expect((await call(url, "GET", "/v1/agent/runs/%E0%A4%A")).status).toBe(404);
+    expect((await call(server.url, "GET", "/v1/agent/runs/%E0%A4%A")).status).toBe(404);
   });
 
   it("may write the whole address, as it would to a proxy", async () => {
     const answer = await rawAnswer(
-      url,
-      `GET ${url}/v1/agent/runs?limit=1 HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      server.url,
+      `GET ${server.url}/v1/agent/runs?limit=1 HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
     );
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   it("whose handshake is none is told what is missing, in the same form as everybody", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const bare = `GET ${runPath(run_id, "stream")} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`;
     for (const more of ["", "Sec-WebSocket-Version: 13\r\n", "Sec-WebSocket-Key: x\r\n"]) {
-      const answer = await rawAnswer(url, `${bare}${more}\r\n`);
+      const answer = await rawAnswer(server.url, `${bare}${more}\r\n`);
       expect(answer).toMatch(/^HTTP\/1\.1 400 /);
       expect(answer).toContain("KAI-STREAM-FRAME-0002");
     }
   });
 
   it("that does not speak HTTP at all is told so in the same form as everybody", async () => {
-    const answer = await rawAnswer(url, "HELLO\r\n\r\n");
+    const answer = await rawAnswer(server.url, "HELLO\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toContain("KAI-REQUEST-BODY-0001");
     const swollen = await rawAnswer(
-      url,
+      server.url,
       `GET /livez HTTP/1.1\r\nHost: ${host}\r\nX: ${"x".repeat(20_000)}\r\n\r\n`,
     );
     expect(swollen).toMatch(/^HTTP\/1\.1 431 /);

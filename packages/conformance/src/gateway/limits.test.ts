@@ -12,10 +12,10 @@ import {
   createKey,
   type Gateway,
   type Settings,
-  scopes,
   startGateway,
   systemClock,
 } from "@runwire/server";
+import { scopes } from "@runwire/server/operate";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { call, codeOf, lifecycle, messageOf, type Reply, runPath, say, text } from "./calls.js";
 import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
@@ -327,6 +327,28 @@ describe("a tenant", () => {
     await raw.until((answer) => answer.endsWith("0\r\n\r\n"));
     expect(raw.text).not.toContain("error");
     expect(await acme.events(run_id)).toHaveLength(123);
+    raw.socket.destroy();
+  });
+
+  it("whose socket is too fast is read more slowly, and gets every answer [RW-LIMIT-2]", async () => {
+    const { url, acme, globex } = await served({ requestsPerSecond: 50 });
+    const other = await globex.run();
+    const raw = await rawConnection(url);
+    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
+    const head = [...upgrade, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    raw.write(requestText(url, "GET", "/v1/loom", [`Authorization: ${acme.bearer.Authorization}`, ...head]));
+    await raw.until((answer) => answer.includes("101"));
+    const ping = (id: string): Buffer => {
+      const message = Buffer.from(JSON.stringify({ type: "ping", id }));
+      return Buffer.concat([Buffer.from([0x81, 0x80 | message.length, 0, 0, 0, 0]), message]);
+    };
+    const beganMs = performance.now();
+    raw.socket.write(Buffer.concat(Array.from({ length: 70 }, (_, i) => ping(`p${i}`))));
+    expect((await globex.append(other, [custom("in time")])).status).toBe(200);
+    await raw.until((answer) => answer.includes('"p69"'));
+    // Some 20 more than a second's worth.
+    expect(performance.now() - beganMs).toBeGreaterThan(300);
+    expect(raw.text.match(/"pong"/g)).toHaveLength(70);
     raw.socket.destroy();
   });
 

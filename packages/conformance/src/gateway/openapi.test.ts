@@ -1,14 +1,12 @@
 // The server's account of itself: that it is OpenAPI, that it names every route, and that every route answers as it says.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Facts } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
+import { startGateway } from "@runwire/server";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { append, call, createRun, lifecycle, type Reply, runPath, say } from "./calls.js";
+import { underTest } from "./under-test.js";
 
 interface Operation {
   readonly operationId: string;
@@ -26,31 +24,23 @@ interface Document {
   readonly components: { readonly schemas: { readonly [name: string]: object } };
 }
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-openapi-"));
-let gateway: Gateway;
-let url: string;
 let document: Document;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-  document = (await call(url, "GET", "/openapi.json")).body as unknown as Document;
-});
+const server = underTest(startGateway);
 
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
+beforeAll(async () => {
+  document = (await call(server.url, "GET", "/openapi.json")).body as unknown as Document;
 });
 
 /** A run on which everything can be asked that a route may ask for. */
 async function ready(): Promise<{ readonly [param: string]: string }> {
-  const run = await createRun(url, { planning_gate: "required" });
+  const run = await createRun(server.url, { planning_gate: "required" });
   const plan = { id: "plan_1", steps: [{ id: "s1", title: "look" }] };
-  await append(url, run, say("plan.proposal", { plan }));
-  const other = await createRun(url);
+  await append(server.url, run, say("plan.proposal", { plan }));
+  const other = await createRun(server.url);
   const output = "x".repeat(70_000);
   await append(
-    url,
+    server.url,
     other,
     say("approval.requested", { approval_id: "appr_1", tool: "shell" }),
     say("clarify.requested", { clarify_id: "clar_1", question: "?" }),
@@ -59,9 +49,9 @@ async function ready(): Promise<{ readonly [param: string]: string }> {
     say("step.boundary", { step_index: 0, step_kind: "tool-roundtrip", checkpoint_id: "ckpt_1" }),
   );
   const session = "sess_1";
-  const ended = await createRun(url, { session_id: session });
-  await append(url, ended, lifecycle("done"));
-  const { body } = await call(url, "GET", `${runPath(other, "events")}?limit=10`);
+  const ended = await createRun(server.url, { session_id: session });
+  await append(server.url, ended, lifecycle("done"));
+  const { body } = await call(server.url, "GET", `${runPath(other, "events")}?limit=10`);
   const ref = (body.events as { payload: Facts }[]).find(({ payload }) => "blob_ref" in payload)?.payload
     .blob_ref;
   return { run, other, ended, session, ref: String(ref) };
@@ -159,10 +149,10 @@ async function ask(
   const params = at?.(of) ?? {};
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? "");
   const asked = query === undefined ? filled : `${filled}?${query(of)}`;
-  if (!endless.has(operation.operationId)) return call(url, method.toUpperCase(), asked, body);
+  if (!endless.has(operation.operationId)) return call(server.url, method.toUpperCase(), asked, body);
   // A feed never ends: its head and first bytes are enough.
   const stopping = new AbortController();
-  const response = await fetch(url + asked, { signal: stopping.signal });
+  const response = await fetch(server.url + asked, { signal: stopping.signal });
   const { status, headers } = response;
   const first = await response.body?.getReader().read();
   stopping.abort();
@@ -222,7 +212,7 @@ describe("/openapi.json", () => {
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const method of Object.keys(methods)) {
         const reply = await call(
-          url,
+          server.url,
           method.toUpperCase(),
           `${path.replace(/\{\w+\}/g, "run_x")}?surprise=1`,
           method === "get" || method === "delete" ? undefined : {},
@@ -235,7 +225,7 @@ describe("/openapi.json", () => {
 
 describe("/docs", () => {
   it("shows every route on one page that runs nothing and fetches nothing", async () => {
-    const { headers, text, status } = await call(url, "GET", "/docs");
+    const { headers, text, status } = await call(server.url, "GET", "/docs");
     expect(status).toBe(200);
     expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
     expect(text).not.toMatch(/<script|\son\w+=|https?:\/\//);

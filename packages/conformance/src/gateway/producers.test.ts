@@ -1,62 +1,47 @@
 // Producers that number their events, so that a retry stores once.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import {
-  allEvents,
   call,
   codeOf,
   createRun,
+  eventsOf,
   lifecycle,
   messageOf,
   runPath,
   text,
   tryAppend,
 } from "./calls.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-producers-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
-
-const ofType = async (run_id: string, type: string) =>
-  (await allEvents(url, run_id)).filter((e) => e.type === type);
+const server = underTest(startGateway);
 
 describe("a producer with a number", () => {
   it("stores a retry once, also one that overlaps [RW-APPEND-5]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const batch = ["1", "2", "3"].map((n) => text(n));
     const claim = { id: "writer", epoch: 1, seq: 1 };
-    const first = await tryAppend(url, run_id, batch, claim);
+    const first = await tryAppend(server.url, run_id, batch, claim);
     expect([first.status, first.body]).toEqual([200, { first_pos: 3, last_pos: 5, last_producer_seq: 3 }]);
-    const again = await tryAppend(url, run_id, batch, claim);
+    const again = await tryAppend(server.url, run_id, batch, claim);
     expect([again.status, again.body]).toEqual([200, { first_pos: null, last_pos: 5, last_producer_seq: 3 }]);
-    const overlapping = await tryAppend(url, run_id, [text("3"), text("4")], { ...claim, seq: 3 });
+    const overlapping = await tryAppend(server.url, run_id, [text("3"), text("4")], { ...claim, seq: 3 });
     expect(overlapping.body).toEqual({ first_pos: 6, last_pos: 6, last_producer_seq: 4 });
     const at = await Promise.all(
-      Array.from({ length: 20 }, () => tryAppend(url, run_id, [text("5")], { ...claim, seq: 5 })),
+      Array.from({ length: 20 }, () => tryAppend(server.url, run_id, [text("5")], { ...claim, seq: 5 })),
     );
     expect(new Set(at.map(({ status }) => status))).toEqual(new Set([200]));
-    const stored = (await ofType(run_id, "text.delta")).map((e) => (e.payload as { text: string }).text);
+    const stored = (await eventsOf(server.url, run_id, "text.delta")).map(
+      (e) => (e.payload as { text: string }).text,
+    );
     expect(stored).toEqual(["1", "2", "3", "4", "5"]);
   });
 
   it("is refused with a gap 409, with an old epoch 403, and takes over with a new one [RW-APPEND-5]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const as = (epoch: number, seq: number) =>
-      tryAppend(url, run_id, [text("x")], { id: "writer", epoch, seq });
+      tryAppend(server.url, run_id, [text("x")], { id: "writer", epoch, seq });
     expect((await as(2, 1)).status).toBe(200);
     const gap = await as(2, 3);
     expect([gap.status, codeOf(gap)]).toEqual([409, "KAI-PRODUCER-GAP-0001"]);
@@ -65,26 +50,26 @@ describe("a producer with a number", () => {
     expect([old.status, codeOf(old)]).toEqual([403, "KAI-PRODUCER-FENCED-0001"]);
     expect((await as(3, 2)).status).toBe(200);
     expect((await as(2, 3)).status).toBe(403);
-    const known = await call(url, "GET", runPath(run_id, "producers/writer"));
+    const known = await call(server.url, "GET", runPath(run_id, "producers/writer"));
     expect(known.body).toEqual({ producer_id: "writer", epoch: 3, last_producer_seq: 2 });
-    const unknown = await call(url, "GET", runPath(run_id, "producers/nobody"));
+    const unknown = await call(server.url, "GET", runPath(run_id, "producers/nobody"));
     expect(unknown.body).toEqual({ producer_id: "nobody", epoch: 0, last_producer_seq: 0 });
-    expect(await ofType(run_id, "text.delta")).toHaveLength(2);
+    expect(await eventsOf(server.url, run_id, "text.delta")).toHaveLength(2);
   });
 
   it("may have any id, also one that every object has", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     for (const id of ["constructor", "toString", "a:b.c-d"]) {
       const claim = { id, epoch: 1, seq: 1 };
-      expect((await tryAppend(url, run_id, [text("x")], claim)).status).toBe(200);
-      expect((await tryAppend(url, run_id, [text("x")], claim)).body.first_pos).toBe(null);
-      const known = await call(url, "GET", runPath(run_id, `producers/${id}`));
+      expect((await tryAppend(server.url, run_id, [text("x")], claim)).status).toBe(200);
+      expect((await tryAppend(server.url, run_id, [text("x")], claim)).body.first_pos).toBe(null);
+      const known = await call(server.url, "GET", runPath(run_id, `producers/${id}`));
       expect(known.body).toEqual({ producer_id: id, epoch: 1, last_producer_seq: 1 });
     }
   });
 
   it("is told what is wrong with its headers", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const wrong = [
       { "Producer-Seq": "1" },
       { "Producer-Id": "a b", "Producer-Seq": "1" },
@@ -94,18 +79,24 @@ describe("a producer with a number", () => {
       { "Producer-Id": "p", "Producer-Seq": "1", "Producer-Epoch": "x" },
     ];
     for (const headers of wrong) {
-      const refused = await call(url, "POST", runPath(run_id, "events"), [text("x")], headers as never);
+      const refused = await call(
+        server.url,
+        "POST",
+        runPath(run_id, "events"),
+        [text("x")],
+        headers as never,
+      );
       expect([headers, refused.status]).toEqual([headers, 400]);
       expect(messageOf(refused)).toContain("Producer-");
     }
   });
 
   it("has its refusals stored nowhere: a batch that failed can be sent again [RW-APPEND-2]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const claim = { id: "p", epoch: 1, seq: 1 };
-    expect((await tryAppend(url, run_id, [text("a"), lifecycle("planning")], claim)).status).toBe(409);
-    expect((await call(url, "GET", runPath(run_id, "producers/p"))).body.last_producer_seq).toBe(0);
-    const again = await tryAppend(url, run_id, [text("a")], claim);
+    expect((await tryAppend(server.url, run_id, [text("a"), lifecycle("planning")], claim)).status).toBe(409);
+    expect((await call(server.url, "GET", runPath(run_id, "producers/p"))).body.last_producer_seq).toBe(0);
+    const again = await tryAppend(server.url, run_id, [text("a")], claim);
     expect(again.body).toEqual({ first_pos: 3, last_pos: 3, last_producer_seq: 1 });
   });
 });

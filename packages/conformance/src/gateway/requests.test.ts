@@ -1,42 +1,28 @@
 // What an agent asks a person: the first answer wins, once, and in time.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Event, Facts } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import { allEvents, append, call, codeOf, control, createRun, lifecycle, say, tryAppend } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { openReading, streamPath } from "./readers.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-requests-"));
-let gateway: Gateway;
-let url: string;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 const stateOf = async (run_id: string): Promise<unknown> =>
-  (await call(url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
+  (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
 
 describe("a request for a person", () => {
   it("takes the first answer; the same again is fine, another is not [RW-CONTROL-4]", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     await append(
-      url,
+      server.url,
       run_id,
       say("approval.requested", { approval_id: "appr_1", call_id: "call_1" }),
       say("clarify.requested", { clarify_id: "clar_1", question: "which?" }),
     );
-    const answer = (body: Facts) => control(url, run_id, "approvals/appr_1", body);
+    const answer = (body: Facts) => control(server.url, run_id, "approvals/appr_1", body);
     const first = await answer({ decision: "once", input: { path: "/tmp" }, reason: "fine" });
     expect([first.status, first.body]).toEqual([200, { run_id, request_id: "appr_1", status: "resolved" }]);
     expect((await answer({ decision: "once", input: { path: "/tmp" } })).status).toBe(200);
@@ -51,11 +37,12 @@ describe("a request for a person", () => {
       expect(refused.text).toContain("`once`, with arguments of its own");
       expect(refused.text).not.toContain("/tmp");
     }
-    const clarify = (given: unknown) => control(url, run_id, "clarifications/clar_1", { answer: given });
+    const clarify = (given: unknown) =>
+      control(server.url, run_id, "clarifications/clar_1", { answer: given });
     expect((await clarify({ which: ["the red one"] })).status).toBe(200);
     expect((await clarify({ which: ["the red one"] })).status).toBe(200);
     expect((await clarify("the blue one")).status).toBe(409);
-    const answers = (await allEvents(url, run_id)).filter((e) => e.type.endsWith(".resolved"));
+    const answers = (await allEvents(server.url, run_id)).filter((e) => e.type.endsWith(".resolved"));
     expect(answers.map((e) => e.payload)).toEqual([
       {
         approval_id: "appr_1",
@@ -70,14 +57,14 @@ describe("a request for a person", () => {
   });
 
   it("that nobody made is 404, also one of the other kind or of another run", async () => {
-    const run_id = await createRun(url);
-    const other = await createRun(url);
-    await append(url, run_id, say("approval.requested", { approval_id: "appr_1" }));
+    const run_id = await createRun(server.url);
+    const other = await createRun(server.url);
+    await append(server.url, run_id, say("approval.requested", { approval_id: "appr_1" }));
     const unknown = [
-      await control(url, run_id, "approvals/appr_2", { decision: "deny" }),
-      await control(url, run_id, "approvals/constructor", { decision: "deny" }),
-      await control(url, run_id, "clarifications/appr_1", { answer: "x" }),
-      await control(url, other, "approvals/appr_1", { decision: "deny" }),
+      await control(server.url, run_id, "approvals/appr_2", { decision: "deny" }),
+      await control(server.url, run_id, "approvals/constructor", { decision: "deny" }),
+      await control(server.url, run_id, "clarifications/appr_1", { answer: "x" }),
+      await control(server.url, other, "approvals/appr_1", { decision: "deny" }),
     ];
     expect(unknown.map((reply) => [reply.status, codeOf(reply)])).toEqual(
       unknown.map(() => [404, "KAI-RUN-REQUEST-0001"]),
@@ -85,17 +72,17 @@ describe("a request for a person", () => {
   });
 
   it("that has expired is 410, and the run is told that nobody answered [RW-CONTROL-5]", async () => {
-    const run_id = await createRun(url);
-    const reading = await openReading("sse", url, streamPath({ run_id, dialect: "runwire" }));
+    const run_id = await createRun(server.url);
+    const reading = await openReading("sse", server.url, streamPath({ run_id, dialect: "runwire" }));
     const expires_at = new Date(Date.now() + 150).toISOString();
     await append(
-      url,
+      server.url,
       run_id,
       say("approval.requested", { approval_id: "appr_1", expires_at }),
       say("clarify.requested", { clarify_id: "clar_1", question: "which?", expires_at }),
       say("approval.requested", { approval_id: "appr_2", expires_at: "2020-01-01T00:00:00Z" }),
     );
-    const late = await control(url, run_id, "approvals/appr_2", { decision: "once" });
+    const late = await control(server.url, run_id, "approvals/appr_2", { decision: "once" });
     expect([late.status, codeOf(late)]).toEqual([410, "KAI-RUN-REQUEST-0003"]);
     await reading.until(({ events }) => events.filter((e) => e.type.endsWith(".resolved")).length === 3);
     const closed = reading.events.filter((e) => e.type.endsWith(".resolved")).map((e) => e.payload);
@@ -108,25 +95,25 @@ describe("a request for a person", () => {
     );
     for (const id of ["approvals/appr_1", "approvals/appr_2", "clarifications/clar_1"]) {
       const body = id.startsWith("approvals") ? { decision: "deny" } : { answer: "x" };
-      expect([id, (await control(url, run_id, id, body)).status]).toEqual([id, 410]);
+      expect([id, (await control(server.url, run_id, id, body)).status]).toEqual([id, 410]);
     }
     reading.stop();
     // So is one whose run has ended meanwhile.
-    const ended = await createRun(url);
-    await append(url, ended, say("approval.requested", { approval_id: "appr_1" }), lifecycle("error"));
-    expect((await control(url, ended, "approvals/appr_1", { decision: "once" })).status).toBe(410);
+    const ended = await createRun(server.url);
+    await append(server.url, ended, say("approval.requested", { approval_id: "appr_1" }), lifecycle("error"));
+    expect((await control(server.url, ended, "approvals/appr_1", { decision: "once" })).status).toBe(410);
   });
 
   it("is asked once under an id, so that an old answer never answers a new one [RW-CONTROL-6]", async () => {
-    const run_id = await createRun(url);
-    const ask = () => tryAppend(url, run_id, [say("approval.requested", { approval_id: "appr_2" })]);
+    const run_id = await createRun(server.url);
+    const ask = () => tryAppend(server.url, run_id, [say("approval.requested", { approval_id: "appr_2" })]);
     expect((await ask()).status).toBe(200);
     const whilePending = await ask();
     expect([whilePending.status, codeOf(whilePending)]).toEqual([409, "KAI-RUN-REQUEST-0004"]);
-    expect((await control(url, run_id, "approvals/appr_2", { decision: "once" })).status).toBe(200);
+    expect((await control(server.url, run_id, "approvals/appr_2", { decision: "once" })).status).toBe(200);
     expect((await ask()).status).toBe(409);
-    expect((await control(url, run_id, "approvals/appr_2", { decision: "once" })).status).toBe(200);
-    const types = (await allEvents(url, run_id)).map(({ type }) => type);
+    expect((await control(server.url, run_id, "approvals/appr_2", { decision: "once" })).status).toBe(200);
+    const types = (await allEvents(server.url, run_id)).map(({ type }) => type);
     expect(types.filter((type) => type.startsWith("approval."))).toEqual([
       "approval.requested",
       "approval.resolved",
@@ -135,18 +122,18 @@ describe("a request for a person", () => {
 
   it("gets one decision from a hundred people who answer at once [RW-CONTROL-4]", async () => {
     for (let round = 0; round < (isSoak ? 200 : 5); round++) {
-      const run_id = await createRun(url);
-      await append(url, run_id, say("approval.requested", { approval_id: "appr_1" }));
+      const run_id = await createRun(server.url);
+      await append(server.url, run_id, say("approval.requested", { approval_id: "appr_1" }));
       const decisions = ["once", "session", "always", "deny"];
-      const aborting = round % 2 === 1 ? control(url, run_id, "abort") : undefined;
+      const aborting = round % 2 === 1 ? control(server.url, run_id, "abort") : undefined;
       const replies = await Promise.all(
         Array.from({ length: 100 }, async (_, i) => {
           const decision = decisions[(i * 7 + round) % 4] as string;
-          return { decision, reply: await control(url, run_id, "approvals/appr_1", { decision }) };
+          return { decision, reply: await control(server.url, run_id, "approvals/appr_1", { decision }) };
         }),
       );
       await aborting;
-      const made = (await allEvents(url, run_id)).filter((e) => e.type === "approval.resolved");
+      const made = (await allEvents(server.url, run_id)).filter((e) => e.type === "approval.resolved");
       expect(made).toHaveLength(1);
       const { decision, outcome } = (made[0] as Event).payload as { decision: string; outcome: string };
       for (const one of replies) {

@@ -1,14 +1,11 @@
 // RESUME: for every cut, in every dialect and view, on every transport, what was read plus what is read after
 // the cut is the whole.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Draft, Event } from "@runwire/protocol";
-import { type Gateway, startGateway } from "@runwire/server";
+import { startGateway } from "@runwire/server";
 import { EventSource } from "eventsource";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { faultProxy } from "../fault-proxy.js";
 import { append, createRun, lifecycle, say, text } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
@@ -22,19 +19,11 @@ import {
   wireNames,
 } from "./readers.js";
 import { arbitraryStory, freshChildId, record, storyOfEveryType } from "./story.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-resume-"));
 const luck = chance("resume");
-let gateway: Gateway;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 const cursors = { koder: "seq", runwire: "pos" } as const;
 const dialects = ["koder", "runwire"] as const;
@@ -47,18 +36,18 @@ describe("a reader that was cut off and comes back with its cursor", () => {
   let run_id: string;
 
   beforeAll(async () => {
-    run_id = await record(gateway.url, storyOfEveryType(luck.seed), 25);
+    run_id = await record(server.url, storyOfEveryType(luck.seed), 25);
   });
 
   it.each(combinations)(
     "reads the rest of the run, wherever the cut was: $wire, $dialect, $detail [RW-CURSOR-1]",
     async ({ wire, dialect, detail }) => {
-      const whole = await readAll(wire, gateway.url, streamPath({ run_id, dialect, detail }));
+      const whole = await readAll(wire, server.url, streamPath({ run_id, dialect, detail }));
       expect(closeOf(whole)).toBe("finished");
       const numbers = whole.events.map((e) => e[cursors[dialect]]);
       expect(numbers).toEqual(numbers.map((_, i) => i + 1));
       for (const [i, after] of numbers.slice(0, -1).entries()) {
-        const rest = await readAll(wire, gateway.url, streamPath({ run_id, dialect, detail, after }));
+        const rest = await readAll(wire, server.url, streamPath({ run_id, dialect, detail, after }));
         expect(rest.heard).toEqual(whole.heard.slice(i + 1));
         // What is framed anew is framed the same: the bytes read before the cut and after it are the whole.
         expect(whole.text.endsWith(rest.text)).toBe(true);
@@ -71,11 +60,11 @@ describe("a reader that was cut off and comes back with its cursor", () => {
     await fc.assert(
       fc.asyncProperty(arbitraryStory, fc.constantFrom(...combinations), async (drafts, combination) => {
         const { wire, dialect, detail } = combination;
-        const run_id = await record(gateway.url, drafts, 1 + (drafts.length >> 2));
-        const whole = await readAll(wire, gateway.url, streamPath({ run_id, dialect, detail }));
+        const run_id = await record(server.url, drafts, 1 + (drafts.length >> 2));
+        const whole = await readAll(wire, server.url, streamPath({ run_id, dialect, detail }));
         for (const [i, e] of whole.events.slice(0, -1).entries()) {
           const after = e[cursors[dialect]];
-          const rest = await readAll(wire, gateway.url, streamPath({ run_id, dialect, detail, after }));
+          const rest = await readAll(wire, server.url, streamPath({ run_id, dialect, detail, after }));
           expect(rest.heard).toEqual(whole.heard.slice(i + 1));
         }
       }),
@@ -88,12 +77,12 @@ describe("a reader whose connection breaks while the run is being written", () =
   it.each(combinations)(
     "hears every event once, in order: $wire, $dialect, $detail [RW-CURSOR-1]",
     async ({ wire, dialect, detail }) => {
-      const target = new URL(gateway.url);
+      const target = new URL(server.url);
       const proxy = await faultProxy({ host: target.hostname, port: Number(target.port) }, () => ({
         cut: { afterBytes: luck.whole(0, 6000), how: luck.pick(["fin", "rst"]) },
       }));
-      const run_id = await createRun(gateway.url);
-      const uncut = readAll(wire, gateway.url, streamPath({ run_id, dialect, detail }));
+      const run_id = await createRun(server.url);
+      const uncut = readAll(wire, server.url, streamPath({ run_id, dialect, detail }));
       const heard: Event[] = [];
       const writing = write(run_id, storyOfEveryType(luck.whole(0, 2 ** 30)));
       for (let ended = false; !ended; ) {
@@ -123,18 +112,18 @@ async function readOn(wire: WireName, url: string, path: string, heard: Event[])
 async function write(run_id: string, drafts: readonly Draft[]): Promise<void> {
   for (let at = 0; at < drafts.length; ) {
     const events = luck.whole(1, 12);
-    await append(gateway.url, run_id, ...drafts.slice(at, at + events));
+    await append(server.url, run_id, ...drafts.slice(at, at + events));
     at += events;
   }
 }
 
 describe("a plain EventSource", () => {
   it("follows a run through cuts, and stops at its end [RW-CURSOR-4]", async () => {
-    const target = new URL(gateway.url);
+    const target = new URL(server.url);
     const proxy = await faultProxy({ host: target.hostname, port: Number(target.port) }, (n) =>
       n < 5 ? { cut: { afterBytes: luck.whole(500, 6000), how: luck.pick(["fin", "rst"]) } } : {},
     );
-    const run_id = await createRun(gateway.url);
+    const run_id = await createRun(server.url);
     const source = new EventSource(proxy.url + streamPath({ run_id }), {
       fetch: (address, init) => fetch(address, init).then(withRetry),
     });
@@ -146,7 +135,7 @@ describe("a plain EventSource", () => {
     await write(run_id, talk(150));
     // Its reconnect at the end of the run is answered 204, after which it asks no more.
     await stopped;
-    expect(heard).toEqual((await readAll("sse", gateway.url, streamPath({ run_id }))).events);
+    expect(heard).toEqual((await readAll("sse", server.url, streamPath({ run_id }))).events);
     expect(proxy.counters.cuts).toBe(5);
     await proxy.close();
   });
@@ -156,12 +145,12 @@ describe("several runs on one connection", () => {
   it.each(["sse", "ndjson", "websocket"] as const)(
     "come each in its own order, with nothing missing: %s",
     async (wire) => {
-      const runs = await Promise.all([1, 2, 3].map((n) => record(gateway.url, talk(40 * n), 7)));
+      const runs = await Promise.all([1, 2, 3].map((n) => record(server.url, talk(40 * n), 7)));
       const [first, ...others] = runs as [string, ...string[]];
       const path = `/v1/agent/stream?runs=${first}:5,${others.join(",")}`;
-      const reading = await openReading(wire, gateway.url, path);
+      const reading = await openReading(wire, server.url, path);
       const alone = await Promise.all(
-        runs.map((run_id) => readAll("ndjson", gateway.url, streamPath({ run_id }))),
+        runs.map((run_id) => readAll("ndjson", server.url, streamPath({ run_id }))),
       );
       const whole = new Map(runs.map((run_id, i) => [run_id, alone[i]?.events ?? []]));
       whole.set(first, whole.get(first)?.slice(5) ?? []);
@@ -177,11 +166,11 @@ describe("several runs on one connection", () => {
   );
 
   it("tell an EventSource where it stands, so that it resumes all of them after a cut [RW-SSE-4]", async () => {
-    const target = new URL(gateway.url);
+    const target = new URL(server.url);
     const proxy = await faultProxy({ host: target.hostname, port: Number(target.port) }, (n) =>
       n < 6 ? { cut: { afterBytes: luck.whole(1000, 9000), how: luck.pick(["fin", "rst"]) } } : {},
     );
-    const runs = [await createRun(gateway.url), await createRun(gateway.url)];
+    const runs = [await createRun(server.url), await createRun(server.url)];
     const path = `/v1/agent/stream?runs=${runs.join(",")}&dialect=runwire`;
     const writing = Promise.all(runs.map((run_id) => write(run_id, talk(120))));
     const heard: Event[] = [];
@@ -197,7 +186,7 @@ describe("several runs on one connection", () => {
     await writing;
     expect(proxy.counters.cuts).toBe(6);
     for (const run_id of runs) {
-      const alone = await readAll("ndjson", gateway.url, streamPath({ run_id, dialect: "runwire" }));
+      const alone = await readAll("ndjson", server.url, streamPath({ run_id, dialect: "runwire" }));
       // A write and the cursor after it are two blocks: a cut between them repeats what was written.
       expect(unique(heard.filter((e) => e.run_id === run_id))).toEqual(alone.events);
     }
@@ -205,34 +194,34 @@ describe("several runs on one connection", () => {
   });
 
   it("may have ids with a colon [RW-CURSOR-5]", async () => {
-    const root = await createRun(gateway.url);
+    const root = await createRun(server.url);
     const child_id = `${freshChildId()}:7`;
-    await append(gateway.url, root, say("child.spawn", { child_id }), lifecycle("done", child_id));
-    const read = await readAll("ndjson", gateway.url, `/v1/agent/stream?runs=${child_id}:1`);
+    await append(server.url, root, say("child.spawn", { child_id }), lifecycle("done", child_id));
+    const read = await readAll("ndjson", server.url, `/v1/agent/stream?runs=${child_id}:1`);
     expect(read.events).toMatchObject([{ run_id: child_id, seq: 2, payload: { state: "done" } }]);
   });
 
   it("resume over NDJSON from the numbers of each", async () => {
-    const runs = [await record(gateway.url, talk(30)), await record(gateway.url, talk(50))];
+    const runs = [await record(server.url, talk(30)), await record(server.url, talk(50))];
     const path = (cursors: readonly number[]) =>
       `/v1/agent/stream?dialect=runwire&runs=${runs.map((run, i) => `${run}:${cursors[i]}`).join(",")}`;
-    const whole = await readAll("ndjson", gateway.url, path([0, 0]));
+    const whole = await readAll("ndjson", server.url, path([0, 0]));
     for (let cut = 1; cut < whole.events.length; cut += 3) {
       const before = whole.events.slice(0, cut);
       const at = runs.map((run_id) => before.filter((e) => e.run_id === run_id).at(-1)?.pos ?? 0);
-      const rest = await readAll("ndjson", gateway.url, path(at));
+      const rest = await readAll("ndjson", server.url, path(at));
       for (const run_id of runs) {
         const of = (events: readonly Event[]) => events.filter((e) => e.run_id === run_id);
         expect([...of(before), ...of(rest.events)]).toEqual(of(whole.events));
       }
     }
     const ends = runs.map((run_id) => whole.events.filter((e) => e.run_id === run_id).at(-1)?.pos as number);
-    expect((await readAll("ndjson", gateway.url, path(ends))).status).toBe(204);
+    expect((await readAll("ndjson", server.url, path(ends))).status).toBe(204);
   });
 
   it("are added to and taken from a WebSocket by message, in the order of the messages [RW-WS-3]", async () => {
-    const [a, b] = [await createRun(gateway.url), await createRun(gateway.url)];
-    const reading = await openReading("websocket", gateway.url, `/v1/agent/stream?dialect=runwire&runs=${a}`);
+    const [a, b] = [await createRun(server.url), await createRun(server.url)];
+    const reading = await openReading("websocket", server.url, `/v1/agent/stream?dialect=runwire&runs=${a}`);
     await reading.until(({ events }) => events.length === 2);
     reading.send({ type: "subscribe", run_id: b, after: 1 });
     await reading.until(({ events }) => events.length === 3);
@@ -248,10 +237,10 @@ describe("several runs on one connection", () => {
     // An answer to a message that is refused says that the ones before it have been obeyed.
     reading.send({ type: "dance", run_id: b });
     await reading.until(({ events }) => (events.at(-1)?.type as string) === "error");
-    await append(gateway.url, a, say("title", { title: "unheard" }));
-    await append(gateway.url, b, say("title", { title: "heard" }));
+    await append(server.url, a, say("title", { title: "unheard" }));
+    await append(server.url, b, say("title", { title: "heard" }));
     await reading.until(({ events }) => events.at(-1)?.type === "title");
-    await append(gateway.url, b, say("title", { title: "heard again" }));
+    await append(server.url, b, say("title", { title: "heard again" }));
     await reading.until(({ events }) => events.filter((e) => e.type === "title").length === 2);
     expect(reading.events.slice(4)).toMatchObject([
       { run_id: b, pos: 3, payload: { title: "heard" } },
@@ -261,8 +250,8 @@ describe("several runs on one connection", () => {
   });
 
   it("tell a WebSocket what is wrong with a message, and go on [RW-WS-3]", async () => {
-    const run_id = await createRun(gateway.url);
-    const reading = await openReading("websocket", gateway.url, `/v1/agent/stream?runs=${run_id}`);
+    const run_id = await createRun(server.url);
+    const reading = await openReading("websocket", server.url, `/v1/agent/stream?runs=${run_id}`);
     const wrong = [
       "not json",
       "[]",
@@ -285,20 +274,20 @@ describe("several runs on one connection", () => {
       [run_id, "KAI-STREAM-PARAM-0001"],
       [run_id, "KAI-STREAM-PARAM-0001"],
     ]);
-    await append(gateway.url, run_id, lifecycle("done"));
+    await append(server.url, run_id, lifecycle("done"));
     await reading.until(({ events }) => events.at(-1)?.type === "run.lifecycle" && events.length > 7);
     reading.stop();
   });
 
   it("are refused as a whole where one of them cannot be read", async () => {
-    const run_id = await createRun(gateway.url);
+    const run_id = await createRun(server.url);
     for (const wire of wireNames) {
-      const unknown = await readAll(wire, gateway.url, `/v1/agent/stream?runs=${run_id},run_unknown`);
+      const unknown = await readAll(wire, server.url, `/v1/agent/stream?runs=${run_id},run_unknown`);
       expect(unknown.status).toBe(404);
     }
-    const none = await readAll("sse", gateway.url, "/v1/agent/stream");
+    const none = await readAll("sse", server.url, "/v1/agent/stream");
     const many = Array.from({ length: 51 }, (_, i) => `run_${i}`).join(",");
-    const tooMany = await readAll("sse", gateway.url, `/v1/agent/stream?runs=${many}`);
+    const tooMany = await readAll("sse", server.url, `/v1/agent/stream?runs=${many}`);
     expect([none.status, tooMany.status]).toEqual([400, 400]);
   });
 });

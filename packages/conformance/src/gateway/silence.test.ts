@@ -1,39 +1,26 @@
 // What a connection says when there is nothing to say, and what the operator hears when it is cut.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { limits } from "@runwire/protocol";
-import { type Clock, type Gateway, startGateway, systemClock } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createRun } from "./calls.js";
 import { openReading, streamPath } from "./readers.js";
 import { startServer } from "./server-process.js";
+import { forwardClock, underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-silence-"));
 const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
-
-let aheadMs = 0;
-const clock: Clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + aheadMs };
-let gateway: Gateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: join(folder, "quiet"), durability: "os" }, clock);
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const clock = forwardClock();
+const quiet = underTest(startGateway, {}, clock);
 
 describe("a silent stream", () => {
   it("gives a sign of life after 15 s, on every transport [RW-SSE-3] [RW-NDJSON-1] [RW-WS-5]", async () => {
-    const run_id = await createRun(gateway.url);
-    const sse = await openReading("sse", gateway.url, streamPath({ run_id }));
-    const lines = await openReading("ndjson", gateway.url, streamPath({ run_id }));
-    const socket = new WebSocket(gateway.url.replace("http", "ws") + streamPath({ run_id }));
+    const run_id = await createRun(quiet.url);
+    const sse = await openReading("sse", quiet.url, streamPath({ run_id }));
+    const lines = await openReading("ndjson", quiet.url, streamPath({ run_id }));
+    const socket = new WebSocket(quiet.url.replace("http", "ws") + streamPath({ run_id }));
     let pings = 0;
     const pinged = new Promise<void>((resolve) => {
       socket.on("ping", () => {
@@ -46,7 +33,7 @@ describe("a silent stream", () => {
     await lines.until(({ events }) => events.length === 1);
     expect(sse.text).not.toContain("keepalive");
 
-    aheadMs += limits.keepaliveMs;
+    clock.pass(limits.keepaliveMs);
     await sse.until(({ text }) => text.endsWith("\n\n: keepalive\n\n"));
     await lines.until(({ text }) => text.endsWith("\n\n"));
     await pinged;
@@ -60,7 +47,7 @@ describe("a silent stream", () => {
 
 describe("a client that is cut off in mid-stream", () => {
   it("is told to the operator as KAI-STREAM-CONN-0001, and the run goes on", async () => {
-    const server = await startServer([process.execPath, runwire, "serve"], join(folder, "told"), [
+    const server = await startServer([process.execPath, runwire, "serve"], join(quiet.folder, "told"), [
       "--log",
       "info",
     ]);

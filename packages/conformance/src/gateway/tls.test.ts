@@ -1,7 +1,9 @@
 // TLS, and with it HTTP/2: the same server on another wire, with many streams on one connection.
 
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -9,10 +11,13 @@ import {
   constants,
   type IncomingHttpHeaders,
 } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createKey, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { listener } from "../../../server/dist/http/listener.js";
+import { readTls } from "../../../server/dist/http/tls.js";
 import { ask, expectSoon, type Key, newKey, newRun, write } from "./access.js";
 import { lifecycle, runPath, text } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
@@ -333,6 +338,26 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
       client.destroy();
     }
     expect((await ask(server.url, { path: "/livez" })).status).toBe(200);
+  });
+
+  it("lets go of a connection of HTTP/2 on which nothing is asked, and of no other", async () => {
+    const idleMs = 100;
+    const quick = listener(readTls(tlsIn(server.folder)), 8192, idleMs);
+    const asked = once(quick, "request");
+    await once(quick.listen(0, "127.0.0.1"), "listening");
+    const url = `https://127.0.0.1:${(quick.address() as AddressInfo).port}`;
+    const [busy, silent] = [url, url].map((to) => connect(to, { rejectUnauthorized: false })) as [
+      ClientHttp2Session,
+      ClientHttp2Session,
+    ];
+    const answer = once(busy.request({ ":path": "/" }), "response");
+    const [, res] = (await asked) as [unknown, ServerResponse];
+    await once(silent, "close");
+    expect(busy.closed).toBe(false);
+    res.writeHead(204).end();
+    expect((await answer)[0]).toMatchObject({ ":status": 204 });
+    await once(busy, "close");
+    quick.close();
   });
 
   it("ends the streams of HTTP/2 cleanly and in time when it leaves [RW-CLOSE-2]", async () => {

@@ -1,33 +1,20 @@
 // Sessions: what turns they have, in which order, and whose they are.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Facts } from "@runwire/protocol";
-import { createKey, type Gateway, startGateway } from "@runwire/server";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createKey, startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
+import { writeKey } from "./access.js";
 import { call, codeOf, lifecycle, type Reply, runPath, say } from "./calls.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-sessions-"));
-let gateway: Gateway;
-const keys = new Map<string, string>();
-
-beforeAll(async () => {
-  for (const tenant of ["acme", "rival"]) {
-    const scopes = ["read", "write", "admin"] as const;
-    const wish = { tenant, scopes, name: tenant, lifeMs: undefined };
-    keys.set(tenant, createKey(join(folder, "keys.json"), wish, Date.now()).key);
-  }
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os", auth: "keys" });
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway, { auth: "keys" });
+const scopes = ["read", "write", "admin"] as const;
+const keys = new Map(
+  ["acme", "rival"].map((tenant) => [tenant, writeKey(createKey, server.folder, tenant, { scopes })]),
+);
 
 const as = (tenant: string, method: string, path: string, body?: unknown): Promise<Reply> =>
-  call(gateway.url, method, path, body, { Authorization: `Bearer ${keys.get(tenant)}` });
+  call(server.url, method, path, body, keys.get(tenant)?.headers);
 
 async function turn(tenant: string, session_id: string, ...drafts: readonly object[]): Promise<string> {
   const asked = { prompt: "go", producer: "external", lease_ms: 600_000, session_id };

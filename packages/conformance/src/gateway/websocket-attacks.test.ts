@@ -1,33 +1,20 @@
 // WebSocket frames as no proper client sends them, written by hand. A page of another site is refused before the
 // upgrade: http.test.ts.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type Gateway, startGateway } from "@runwire/server";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startGateway } from "@runwire/server";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bystander, bystander } from "./bystander.js";
 import { append, createRun, lifecycle, text } from "./calls.js";
 import { type RawConnection, rawConnection, requestText } from "./raw-http.js";
 import { openReading, streamPath } from "./readers.js";
+import { underTest } from "./under-test.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-frames-"));
-let gateway: Gateway;
-let url: string;
 let other: Bystander;
 
-beforeAll(async () => {
-  gateway = await startGateway({ port: 0, dataFolder: folder, durability: "os" });
-  url = gateway.url;
-});
-
-afterAll(async () => {
-  await gateway.close();
-  rmSync(folder, { recursive: true });
-});
+const server = underTest(startGateway);
 
 beforeEach(async () => {
-  other = await bystander(url);
+  other = await bystander(server.url);
 });
 
 afterEach(async () => {
@@ -68,9 +55,9 @@ function frame(
 }
 
 async function upgraded(path: string): Promise<RawConnection> {
-  const raw = await rawConnection(url);
+  const raw = await rawConnection(server.url);
   raw.write(
-    requestText(url, "GET", path, [
+    requestText(server.url, "GET", path, [
       "Connection: Upgrade",
       "Upgrade: websocket",
       "Sec-WebSocket-Version: 13",
@@ -105,7 +92,7 @@ function codeIn(answer: string): number | undefined {
 }
 
 const paths = async (): Promise<readonly string[]> => {
-  const run_id = await createRun(url);
+  const run_id = await createRun(server.url);
   return [streamPath({ run_id }), `/v1/agent/stream?runs=${run_id}`];
 };
 
@@ -183,8 +170,8 @@ describe("a WebSocket", () => {
   });
 
   it("that sends nonsense is told so each time, and goes on [RW-WS-3]", async () => {
-    const run_id = await createRun(url);
-    const reading = await openReading("websocket", url, "/v1/agent/stream?dialect=runwire");
+    const run_id = await createRun(server.url);
+    const reading = await openReading("websocket", server.url, "/v1/agent/stream?dialect=runwire");
     const nonsense = [
       "",
       "{",
@@ -210,21 +197,21 @@ describe("a WebSocket", () => {
       expect(data).not.toContain("KAI-SERVER-BUG");
     }
     for (const after of [undefined, null, 0, "0", 1e300, -1, "x"])
-      reading.send({ type: "subscribe", run_id: await createRun(url), after });
+      reading.send({ type: "subscribe", run_id: await createRun(server.url), after });
     reading.send({ type: "subscribe", run_id });
-    await append(url, run_id, text("heard"), lifecycle("done"));
+    await append(server.url, run_id, text("heard"), lifecycle("done"));
     await reading.until(({ heard }) => heard.some(({ data }) => data.includes('"heard"')));
     reading.stop();
   });
 
   it("that floods one run's stream with messages changes nothing on it", async () => {
-    const run_id = await createRun(url);
+    const run_id = await createRun(server.url);
     const raw = await upgraded(streamPath({ run_id }));
     const messages = Buffer.concat(
       Array(1000).fill(frame(opcodes.text, '{"type":"subscribe","run_id":"x"}')),
     );
     for (let i = 0; i < 50; i++) raw.write(messages);
-    await append(url, run_id, text("still heard"), lifecycle("done"));
+    await append(server.url, run_id, text("still heard"), lifecycle("done"));
     expect(await closeCode(raw)).toBe(1000);
     expect(raw.text).toContain("still heard");
     raw.socket.destroy();

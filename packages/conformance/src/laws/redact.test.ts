@@ -127,4 +127,19 @@ describe("redaction", () => {
     );
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
+
+  it("goes through a list item by item, and never lists its places", () => {
+    let asked = 0;
+    const list = new Proxy([{ password: "x" }, 1, [{ password: "y" }]], {
+      ownKeys(target) {
+        asked += 1;
+        return Reflect.ownKeys(target);
+      },
+    });
+    expect(redactor(["password"])({ list }, "custom")).toEqual({
+      list: [{ password: "[redacted]" }, 1, [{ password: "[redacted]" }]],
+      redacted: ["/list/0/password", "/list/2/0/password"],
+    });
+    expect(asked).toBe(0);
+  });
 });

@@ -9,6 +9,7 @@ import {
   flowOf,
   is,
   reduce,
+  reduceAll,
   type Transcript,
 } from "@runwire/protocol";
 import fc from "fast-check";
@@ -35,6 +36,26 @@ describe("a transcript", () => {
         expect(meaning(fold(run_id, splitUp(full, picks)))).toEqual(meaning(fold(run_id, full)));
       }),
     );
+  });
+
+  it("is the same folded at once, and what it goes on from stays as it was [RW-FOLD-1]", () => {
+    fc.assert(
+      fc.property(arbitraryRun(), fc.nat(40), ({ run_id, drafts }, at) => {
+        const events = eventsOf(run_id, drafts);
+        const before = frozen(events.slice(0, at).reduce(reduce, emptyTranscript(run_id)));
+        expect(reduceAll(before, events.slice(at))).toEqual(events.reduce(reduce, emptyTranscript(run_id)));
+      }),
+    );
+  });
+
+  it("of many calls costs what its events cost, and not the square of that", () => {
+    const calls = Array.from({ length: 40_000 }, (_, i) => `call_${i}`);
+    const started: readonly Draft[] = calls.map((call_id) => ({
+      type: "tool.start",
+      payload: { call_id, tool: "look" },
+    }));
+    const { tools, parts } = reduceAll(emptyTranscript("run_a"), eventsOf("run_a", started));
+    expect([Object.keys(tools).length, parts.length]).toEqual([calls.length, calls.length]);
   });
 
   it("never loses a request that waits or a call that failed, whatever else is said [RW-FOLD-2]", () => {
@@ -190,5 +211,13 @@ function deepFrozen<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
   for (const member of Object.values(value)) deepFrozen(member);
+  return value;
+}
+
+function frozen<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    Object.values(value).forEach(frozen);
+  }
   return value;
 }

@@ -150,4 +150,20 @@ describe("spilling", () => {
     const { payload } = spill("custom", { text }) ?? {};
     expect(payload?.text).toBe(text.slice(0, previewCharsMax - 1));
   });
+
+  it("looks at no more of a list of millions than it must, and never lists its places", () => {
+    const places = { asked: 0 };
+    const list = new Proxy(
+      Array.from({ length: 100_000 }, () => 1),
+      {
+        ownKeys(target) {
+          places.asked += 1;
+          return Reflect.ownKeys(target);
+        },
+      },
+    );
+    const { blobs } = spill("x.acme.list", { list }) ?? { blobs: [] };
+    expect(blobs.map(({ bytes }) => bytes)).toEqual([200_001]);
+    expect(places.asked).toBe(0);
+  });
 });

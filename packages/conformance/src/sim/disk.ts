@@ -10,6 +10,9 @@ export interface WriterUnderTest {
   close(): Promise<void>;
 }
 
+/** Of a write: it is asked for, it is about to be stored, it is stored and nobody knows. */
+export type Moment = "asked" | "before" | "after";
+
 export interface Disk {
   /** Whether there is room. */
   full: boolean;
@@ -18,6 +21,8 @@ export interface Disk {
    * answered calls it off.
    */
   ambush(moment: "before" | "after", strike: () => void): () => void;
+  /** Is called at every moment of every write, until it is called off. */
+  watch(seen: (moment: Moment) => void): () => void;
   /** Nothing is written any more, and nobody is answered, until it is opened again. */
   die(): void;
   open(writer: WriterUnderTest): WriterUnderTest;
@@ -25,15 +30,22 @@ export interface Disk {
 }
 
 const writeMsMax = 30;
+const slowMsMax = 3000;
 
-export function disk(random: () => number): Disk {
+/** `slowShare` is of the writes that take long: so long that whoever is told too early has time to be wrong. */
+export function disk(random: () => number, slowShare: number): Disk {
   const counts = { writes: 0, refused: 0, lost: 0 };
   let life = 0;
   let isFull = false;
   let waiting: { readonly moment: "before" | "after"; readonly strike: () => void } | undefined;
+  const watching = new Set<(moment: Moment) => void>();
   const leaving = new Set<(error: Error) => void>();
 
-  function struck(moment: "before" | "after"): void {
+  const writeMs = (dice: number): number =>
+    Math.floor(dice < slowShare ? (dice / slowShare) * slowMsMax : dice ** 4 * writeMsMax);
+
+  function struck(moment: Moment): void {
+    for (const seen of watching) seen(moment);
     if (waiting?.moment !== moment) return;
     const { strike } = waiting;
     waiting = undefined;
@@ -55,6 +67,10 @@ export function disk(random: () => number): Disk {
         if (waiting === mine) waiting = undefined;
       };
     },
+    watch(seen) {
+      watching.add(seen);
+      return () => void watching.delete(seen);
+    },
     die() {
       life += 1;
       isFull = false;
@@ -66,13 +82,10 @@ export function disk(random: () => number): Disk {
       const pause = (): Promise<void> =>
         new Promise((resolve, reject) => {
           leaving.add(reject);
-          setTimeout(
-            () => {
-              leaving.delete(reject);
-              resolve();
-            },
-            Math.floor(random() ** 4 * writeMsMax),
-          );
+          setTimeout(() => {
+            leaving.delete(reject);
+            resolve();
+          }, writeMs(random()));
         });
       const isDead = (): boolean => {
         if (mine === life) return false;
@@ -84,6 +97,7 @@ export function disk(random: () => number): Disk {
           return isFull ? "full" : "ok";
         },
         async write(list) {
+          struck("asked");
           await pause();
           struck("before");
           if (isDead()) throw gone();

@@ -3,6 +3,7 @@
 
 import { request } from "node:http";
 import { Duplex, Readable } from "node:stream";
+import type { HeldTime } from "./time.js";
 
 export interface NetworkFaults {
   /** Of a connection that is cut somewhere. */
@@ -17,17 +18,21 @@ export interface Network {
   /** Who answers from now on; undefined: nobody, connections are refused. */
   serve(take: ((connection: Duplex) => void) | undefined): void;
   connect(): Duplex;
-  /** All that is open. */
-  cutAll(): void;
+  /** All that is open, or what one of its ends belongs to. */
+  cutAll(owner?: string): void;
   readonly fetch: typeof fetch;
   readonly counts: { connections: number; cuts: number; refused: number };
 }
 
 const cutBytesMax = 20_000;
 
-export function network(random: () => number, faults: NetworkFaults): Network {
+/** Whose timers the server's are. */
+export const server = "server";
+
+export function network(time: HeldTime, faults: NetworkFaults): Network {
+  const { random } = time;
   let take: ((connection: Duplex) => void) | undefined;
-  const open = new Set<Duplex>();
+  const open = new Map<Duplex, string>();
   const counts = { connections: 0, cuts: 0, refused: 0 };
 
   function connect(): Duplex {
@@ -35,7 +40,8 @@ export function network(random: () => number, faults: NetworkFaults): Network {
     const cutAfter = random() < faults.cutShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
     const silentAfter = random() < faults.silentShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
     let carried = 0;
-    const [near, far] = pair((bytes) => {
+    const { owner } = time;
+    const [near, far] = pair([owner, server], (bytes) => {
       carried += bytes;
       if (cutAfter !== null && carried > cutAfter) {
         counts.cuts += 1;
@@ -44,7 +50,7 @@ export function network(random: () => number, faults: NetworkFaults): Network {
       return silentAfter !== null && carried > silentAfter ? "silent" : "carried";
     });
     for (const end of [near, far]) {
-      open.add(end);
+      open.set(end, owner);
       end.once("close", () => open.delete(end));
       // Whoever uses it hears of it; nobody may be there any more.
       end.on("error", () => {});
@@ -52,11 +58,22 @@ export function network(random: () => number, faults: NetworkFaults): Network {
     if (take === undefined) {
       counts.refused += 1;
       setTimeout(() => near.destroy(reset("ECONNREFUSED")), 1);
-    } else take(far);
+    } else {
+      const taking = take;
+      time.within(server, () => {
+        // One that stood still may be gone when it would have taken it.
+        if (taking === take) taking(far);
+        else far.destroy(reset("ECONNRESET"));
+      });
+    }
     return near;
   }
 
-  function pair(carry: (bytes: number) => "carried" | "cut" | "silent"): readonly [Duplex, Duplex] {
+  /** What is done at an end is done in the name of whoever has that end. */
+  function pair(
+    owners: readonly [string, string],
+    carry: (bytes: number) => "carried" | "cut" | "silent",
+  ): readonly [Duplex, Duplex] {
     const ends: Duplex[] = [];
     const reads: ((() => void) | undefined)[] = [];
     for (const side of [0, 1]) {
@@ -66,14 +83,15 @@ export function network(random: () => number, faults: NetworkFaults): Network {
       const later = (what: () => void): void => {
         const nowMs = Date.now();
         freeMs = Math.max(freeMs, nowMs + Math.floor(random() ** 3 * faults.delayMsMax));
-        setTimeout(what, freeMs - nowMs);
+        time.as(owners[1 - side] ?? "", () => setTimeout(what, freeMs - nowMs));
       };
       ends[side] = new Duplex({
         read() {
           reads[side]?.();
           reads[side] = undefined;
         },
-        write(chunk: Buffer, _encoding, done) {
+        write(chunk: Buffer, _encoding, written) {
+          const done = (): void => time.within(owners[side] ?? "", written);
           const cut = Math.floor(random() * chunk.length);
           const pieces = [chunk.subarray(0, cut), chunk.subarray(cut)].filter(({ length }) => length > 0);
           for (const [i, piece] of pieces.entries()) {
@@ -117,8 +135,9 @@ export function network(random: () => number, faults: NetworkFaults): Network {
       take = server;
     },
     connect,
-    cutAll() {
-      for (const end of [...open]) end.destroy(reset("ECONNRESET"));
+    cutAll(of) {
+      for (const [end, owner] of [...open])
+        if (of === undefined || of === owner) end.destroy(reset("ECONNRESET"));
     },
     fetch: (url, init) => fetchOver(connect, String(url), init ?? {}),
   };

@@ -33,7 +33,7 @@ export function decide(
             const { status } = error.row;
             // It is not asked yet.
             if (status === 404) {
-              if (await isOver(world, run_id)) return;
+              if (await runIsOver(world, run_id)) return;
               continue;
             }
             // Somebody else was first, or nobody was in time.
@@ -47,7 +47,7 @@ export function decide(
   return decisions;
 }
 
-async function isOver(world: World, run_id: string): Promise<boolean> {
+export async function runIsOver(world: World, run_id: string): Promise<boolean> {
   const { state } = await world.persistently(() => world.api.getRun(run_id));
   return state === "done" || state === "aborted" || state === "error";
 }

@@ -13,6 +13,46 @@ export interface Production {
   acknowledged: number;
   /** Whether somebody else ended the run. */
   isOver: boolean;
+  /** Which of the run's events are its own: they are marked with it, and numbered. */
+  readonly by: string;
+  /** Up to where it writes before it is never heard of again. */
+  readonly goneAfter: number;
+  /** How long it says nothing after each word; by the dice where that is not told. */
+  readonly everyMs?: number;
+  /** When it last had something to say that was stored since. */
+  contactMs: number;
+  readonly lease_ms: number;
+}
+
+/** How many of its own a log has, which are numbered without a gap. */
+function stored({ by }: Pick<Production, "by">, log: readonly Event[], from = 0): readonly number[] {
+  return log.slice(from).flatMap(({ payload }) => {
+    const { n, by: whose = "p" } = payload as { n?: unknown; by?: unknown };
+    return typeof n === "number" && whose === by ? [n] : [];
+  });
+}
+
+/** What was acknowledged is in the log, once and in order; and a producer that is there is not taken for lost. */
+function expectAlways(world: World, made: Production): void {
+  let looked = 0;
+  let count = 0;
+  world.always(() => {
+    const log = world.audit.log(made.run_id, "full");
+    if (log.length === 0) return;
+    for (const n of stored(made, log, looked)) {
+      count += 1;
+      if (n !== count) throw new Error(`${made.run_id}: ${made.by} ${n} is stored, and ${count} was next`);
+    }
+    if (count < Math.min(made.acknowledged, made.drafts.length - 1))
+      throw new Error(`${made.run_id}: ${made.acknowledged} acknowledged, ${count} are stored`);
+    const last = looked < log.length ? log.at(-1) : undefined;
+    looked = log.length;
+    const { reason } = (last?.payload ?? {}) as { reason?: unknown };
+    if (last?.type !== "run.lifecycle" || !String(reason).startsWith("producer lost")) return;
+    const silentMs = world.time.ms - made.contactMs;
+    if (silentMs < made.lease_ms)
+      throw new Error(`${made.run_id} was lost ${silentMs} ms after its producer wrote to it`);
+  });
 }
 
 /** What a run says; approvals are asked for under ids that people know. */
@@ -57,36 +97,66 @@ export function story(world: World, length: number, approvals: readonly string[]
   return drafts;
 }
 
-export async function produce(world: World, name: string, drafts: readonly Draft[]): Promise<Production> {
-  const { api, endpoint } = world;
-  const asked = { prompt: name, producer: "external" as const, lease_ms: 300_000 };
-  const { run_id } = await world.persistently(() => api.createRun(asked, `make-${name}`));
-  world.roots.push({ tenant, run_id });
-  const production: Production = { run_id, drafts, acknowledged: 0, isOver: false };
-  world.begin(`producer of ${name}`, () => write(world, production));
-  return production;
+const leaseMs = 300_000;
 
-  async function write(world: World, made: Production): Promise<void> {
+export async function produce(
+  world: World,
+  name: string,
+  drafts: readonly Draft[],
+  {
+    lease_ms = leaseMs,
+    goneAfter = Number.POSITIVE_INFINITY,
+    ...pace
+  }: Partial<Pick<Production, "lease_ms" | "goneAfter" | "everyMs">> = {},
+): Promise<Production> {
+  const beganMs = world.time.ms;
+  const asked = { prompt: name, producer: "external" as const, lease_ms };
+  const { run_id } = await world.persistently(() => world.api.createRun(asked, `make-${name}`));
+  world.roots.push({ tenant, run_id });
+  return write(world, name, { run_id, drafts, by: "p", lease_ms, goneAfter, contactMs: beganMs, ...pace });
+}
+
+/** Another one, for a run that is there. */
+export function write(
+  world: World,
+  name: string,
+  given: Omit<Production, "acknowledged" | "isOver">,
+): Production {
+  const { api, endpoint } = world;
+  const { run_id, drafts, by, lease_ms, goneAfter } = given;
+  const made: Production = { ...given, acknowledged: 0, isOver: false };
+  expectAlways(world, made);
+  world.begin(`producer of ${name}`, writeAll);
+  return made;
+
+  async function writeAll(): Promise<void> {
     while (!made.isOver && made.acknowledged < drafts.length) {
       const life = new AbortController();
-      const { last_producer_seq } = await world.persistently(() => api.producer(run_id, "p"));
+      const { last_producer_seq } = await world.persistently(() => api.producer(run_id, by));
       const diesAt =
         world.whole(0, 3) === 0 ? world.whole(last_producer_seq, drafts.length) : drafts.length + 1;
       const producer = openProducer({
         ...endpoint,
         run_id,
-        producer_id: "p",
-        lease_ms: asked.lease_ms,
+        producer_id: by,
+        lease_ms,
         signal: life.signal,
       });
       try {
         for (let at = last_producer_seq; at < drafts.length; at++) {
+          if (at >= goneAfter) {
+            await producer.flush();
+            return;
+          }
+          const saidMs = world.time.ms;
           if (at === diesAt) life.abort(new Error("this producer dies"));
           await producer.push(drafts[at] as Draft);
-          if (world.whole(0, 3) === 0) await world.sleep(world.whole(0, 400));
+          if (given.everyMs !== undefined) await world.sleep(given.everyMs);
+          else if (world.whole(0, 3) === 0) await world.sleep(world.whole(0, 400));
           if (world.whole(0, 9) > 0) continue;
           await producer.flush();
           made.acknowledged = Math.max(made.acknowledged, at + 1);
+          made.contactMs = saidMs;
         }
         await producer.close();
         made.acknowledged = drafts.length;
@@ -103,14 +173,12 @@ export async function produce(world: World, name: string, drafts: readonly Draft
 }
 
 /** Each draft once, in order; none that was acknowledged is missing; one end, at the end. */
-export function expectProduced({ drafts, acknowledged, isOver }: Production, log: readonly Event[]): void {
-  const numbers = log.flatMap(({ payload }) => {
-    const { n } = payload as { n?: unknown };
-    return typeof n === "number" ? [n] : [];
-  });
+export function expectProduced(made: Production, log: readonly Event[]): void {
+  const { drafts, acknowledged, isOver, goneAfter } = made;
+  const numbers = stored(made, log);
   expect(numbers).toEqual(numbers.map((_, i) => i + 1));
   expect(numbers.length).toBeGreaterThanOrEqual(Math.min(acknowledged, drafts.length - 1));
-  if (!isOver) expect(numbers.length).toBe(drafts.length - 1);
+  if (!isOver && goneAfter >= drafts.length) expect(numbers.length).toBe(drafts.length - 1);
   const ends = log.flatMap((e, i) => {
     const { state } = e.payload as { state?: never };
     return e.type === "run.lifecycle" && e.child_id === null && isFinal(state as never) ? [i] : [];

@@ -5,6 +5,7 @@ import {
   type Followed,
   follow,
   ndjsonSource,
+  runsSource,
   type Source,
   sseSource,
   webSocketSource,
@@ -21,6 +22,39 @@ export interface Reading {
   readonly heard: readonly Event[];
 }
 
+type Numbered = Pick<Reading, "dialect">;
+
+const numberIn = ({ dialect }: Numbered, e: Event): number => (dialect === "koder" ? e.seq : e.pos);
+
+/** What was heard is in the log, as soon as it was heard. */
+function expectAlways(world: World, reading: Reading): void {
+  let checked = 0;
+  let at = 0;
+  world.always(() => {
+    for (; checked < reading.heard.length; checked++) {
+      const e = reading.heard[checked] as Event;
+      const log = world.audit.log(reading.run_id, reading.view);
+      // It was erased since; that it was right is known from before.
+      if (log.length === 0) return;
+      if (reading.dialect === "koder") at = log.findIndex(({ type }, i) => i >= at && isCore(type));
+      if (log[at]?.id !== e.id)
+        throw new Error(`${reading.run_id}, ${reading.view}: heard ${e.id}, the log has ${log[at]?.id}`);
+      at += 1;
+    }
+  });
+}
+
+/** The number of an event is the one after the last. */
+function takeNext(of: Numbered, heard: Event[], item: Followed): Event {
+  if (item.kind !== "event") throw new Error(`heard a ${item.kind}: ${JSON.stringify(item)}`);
+  const { event } = item;
+  const last = heard.at(-1);
+  const next = last === undefined ? 1 : numberIn(of, last) + 1;
+  if (numberIn(of, event) !== next) throw new Error(`heard ${numberIn(of, event)}, and ${next} was next`);
+  heard.push(event);
+  return event;
+}
+
 export function read(world: World, name: string, run_id: string): Reading {
   const view = world.pick<View>(["default", "full"]);
   const dialect = world.pick(["runwire", "koder"] as const);
@@ -29,19 +63,20 @@ export function read(world: World, name: string, run_id: string): Reading {
   const backpressure = world.pick(["drop", "lossless"] as const);
   const isSlow = world.whole(0, 3) === 0;
   const heard: Event[] = [];
-  const number = (e: Event): number => (dialect === "koder" ? e.seq : e.pos);
+  const reading: Reading = { run_id, view, dialect, heard };
+  expectAlways(world, reading);
 
   world.begin(`${wire} reader ${name}, ${dialect}, ${view}`, async () => {
     for (let isOver = false; !isOver; ) {
       const options = {
-        after: heard.length === 0 ? 0 : number(heard.at(-1) as Event),
+        after: heard.length === 0 ? 0 : numberIn(reading, heard.at(-1) as Event),
         random: world.time.random,
       };
       const { clock } = world.endpoint;
       const patience = world.whole(0, 2) === 0 ? world.whole(1, 200) : Number.POSITIVE_INFINITY;
       let count = 0;
       for await (const item of follow(source(), { ...options, ...(clock === undefined ? {} : { clock }) })) {
-        isOver ||= hear(item);
+        isOver ||= endsRun(takeNext(reading, heard, item));
         count += 1;
         if (count >= patience) break;
         if (isSlow && world.whole(0, 5) === 0) await world.sleep(world.whole(0, 3000));
@@ -49,18 +84,7 @@ export function read(world: World, name: string, run_id: string): Reading {
       if (!isOver) await world.sleep(world.whole(0, 5000));
     }
   });
-  return { run_id, view, dialect, heard };
-
-  /** Whether that was the end. */
-  function hear(item: Followed): boolean {
-    if (item.kind !== "event") throw new Error(`heard a ${item.kind}: ${JSON.stringify(item)}`);
-    const { event } = item;
-    const last = heard.at(-1);
-    const next = last === undefined ? 1 : number(last) + 1;
-    if (number(event) !== next) throw new Error(`heard ${number(event)}, and ${next} was next`);
-    heard.push(event);
-    return endsRun(event);
-  }
+  return reading;
 
   function source(): Source {
     const stream = {
@@ -79,6 +103,48 @@ export function read(world: World, name: string, run_id: string): Reading {
     };
     return webSocketSource({ ...stream, WebSocket: construct as never });
   }
+}
+
+/** Several runs on one connection, each from its own cursor, until all have ended. */
+export function readMany(world: World, name: string, runs: readonly string[]): readonly Reading[] {
+  const view = world.pick<View>(["default", "full"]);
+  const dialect = world.pick(["runwire", "koder"] as const);
+  const heard = new Map(runs.map((run_id): [string, Event[]] => [run_id, []]));
+  const readings = runs.map((run_id) => ({ run_id, view, dialect, heard: heard.get(run_id) ?? [] }));
+  for (const reading of readings) expectAlways(world, reading);
+  const isOver = (): boolean => readings.every(({ heard: own }) => own.some((e) => endsRun(e)));
+  world.begin(`reader of many ${name}, ${dialect}, ${view}`, async () => {
+    const { clock, ...endpoint } = world.endpoint;
+    const detail = view === "full" ? { detail: "full" as const } : {};
+    while (!isOver()) {
+      const left = readings.filter(({ heard: own }) => !own.some((e) => endsRun(e)));
+      const after = new Map(
+        left.map((reading): [string, number] => {
+          const last = reading.heard.at(-1);
+          return [reading.run_id, last === undefined ? 0 : numberIn(reading, last)];
+        }),
+      );
+      const source = runsSource({
+        ...endpoint,
+        ...(clock === undefined ? {} : { clock }),
+        ...detail,
+        dialect,
+        backpressure: "lossless",
+        runs: [...after.keys()],
+      });
+      const patience = world.whole(0, 2) === 0 ? world.whole(1, 300) : Number.POSITIVE_INFINITY;
+      let count = 0;
+      const options = { after, random: world.time.random, ...(clock === undefined ? {} : { clock }) };
+      for await (const item of follow(source, options)) {
+        const of = item.kind === "event" ? heard.get(item.event.run_id) : undefined;
+        takeNext({ dialect }, of ?? [], item);
+        count += 1;
+        if (count >= patience) break;
+      }
+      if (!isOver()) await world.sleep(world.whole(0, 5000));
+    }
+  });
+  return readings;
 }
 
 export function expectHeard({ heard, dialect }: Reading, log: readonly Event[]): void {

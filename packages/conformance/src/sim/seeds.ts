@@ -1,5 +1,7 @@
+import type { LifeName } from "./lives.js";
+
 /** Worlds in which something once broke. They are lived through again each time. */
-export const seedsThatFailed: readonly number[] = [
+export const seedsThatFailed: readonly { readonly life: LifeName; readonly seed: number }[] = [
   // An answer whose body was cut off was taken for a refusal that no retry would change.
-  7811723,
+  { life: "runs", seed: 7811723 },
 ];

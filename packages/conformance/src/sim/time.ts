@@ -1,5 +1,10 @@
 // Time that passes only when it is told to. While it is held, every timer of the process waits here, and `Math.random`
 // is drawn from the seed: what happens, and in which order, follows from the seed alone.
+//
+// A timer belongs to whoever set it: the server, or a laptop. One that stands still (a process that was stopped, a lid
+// that was closed) rings none of its timers until it goes on, and then all that are due.
+
+import { AsyncLocalStorage } from "node:async_hooks";
 
 export interface HeldTime {
   /** Since it was taken. */
@@ -8,6 +13,16 @@ export interface HeldTime {
   /** Wall time, which somebody may set; and time that only goes forward. */
   readonly clock: { now(): number; monotonic(): number };
   jump(ms: number): void;
+  /** What is done in the name of somebody: its timers are theirs. */
+  as<T>(owner: string, act: () => T): T;
+  /** In whose name this is called. */
+  readonly owner: string;
+  /** The same, at once where the owner runs, and when it goes on where it stands still. */
+  within(owner: string, act: () => void): void;
+  standStill(owner: string): void;
+  goOn(owner: string): void;
+  /** What has rung so far, in which order: the same for the same seed. */
+  readonly trace: number;
   /** Lets time pass up to the next timer, and everything happen that follows from it; false where none waits. */
   step(): Promise<boolean>;
   /** Waits for something that needs the real world, such as a file; virtual time stands still until nothing moves. */
@@ -18,6 +33,7 @@ export interface HeldTime {
 
 interface Timer {
   readonly id: number;
+  readonly owner: string;
   atMs: number;
   readonly everyMs: number | null;
   readonly ring: () => void;
@@ -50,6 +66,9 @@ export function holdTime(seed: number): HeldTime {
   const { now: realNow } = Date;
   const random = randomFrom(seed);
   const timers = new Map<number, Timer>();
+  const owners = new AsyncLocalStorage<string>();
+  const still = new Set<string>();
+  let trace = 0;
   let ms = 0;
   let aheadMs = 0;
   let count = 0;
@@ -63,7 +82,13 @@ export function holdTime(seed: number): HeldTime {
     count += 1;
     const id = count;
     const wait = Math.max(0, Number(delayMs) || 0);
-    timers.set(id, { id, atMs: ms + wait, everyMs, ring: () => ring(...args) });
+    timers.set(id, {
+      id,
+      owner: owners.getStore() ?? "",
+      atMs: ms + wait,
+      everyMs,
+      ring: () => ring(...args),
+    });
     const handle = {
       ref: () => handle,
       unref: () => handle,
@@ -92,16 +117,20 @@ export function holdTime(seed: number): HeldTime {
   Math.random = random;
   Date.now = () => startMs + ms + aheadMs;
 
-  /** Everything that needs no timer has happened. */
   const turn = (): Promise<void> => new Promise((resolve) => real.setImmediate(resolve));
+
+  /** Everything that needs no timer has happened; files are the real world's, and time waits for them. */
+  async function quiet(): Promise<void> {
+    await turn();
+    for (let turns = 0; turns < turnsMax && isAtFiles(); turns++) await turn();
+  }
 
   function next(): Timer | undefined {
     let first: Timer | undefined;
     for (const timer of timers.values())
       if (
-        first === undefined ||
-        timer.atMs < first.atMs ||
-        (timer.atMs === first.atMs && timer.id < first.id)
+        !still.has(timer.owner) &&
+        (first === undefined || timer.atMs < first.atMs || (timer.atMs === first.atMs && timer.id < first.id))
       )
         first = timer;
     return first;
@@ -113,8 +142,9 @@ export function holdTime(seed: number): HeldTime {
     ms = Math.max(ms, timer.atMs);
     if (timer.everyMs === null) timers.delete(timer.id);
     else timer.atMs = ms + timer.everyMs;
-    timer.ring();
-    await turn();
+    trace = (Math.imul(trace, 31) + timer.id + ms) | 0;
+    owners.run(timer.owner, timer.ring);
+    await quiet();
     return true;
   }
 
@@ -127,6 +157,21 @@ export function holdTime(seed: number): HeldTime {
     jump(by) {
       aheadMs += by;
     },
+    as: (owner, act) => owners.run(owner, act),
+    get owner() {
+      return owners.getStore() ?? "";
+    },
+    within(owner, act) {
+      owners.run(owner, () => {
+        if (still.has(owner)) setTimeout(act, 0);
+        else act();
+      });
+    },
+    standStill: (owner) => void still.add(owner),
+    goOn: (owner) => void still.delete(owner),
+    get trace() {
+      return trace;
+    },
     step,
     async settle(promise) {
       let isSettled = false;
@@ -135,9 +180,9 @@ export function holdTime(seed: number): HeldTime {
       });
       settled.catch(() => {});
       for (let turns = 0; turns < turnsMax && !isSettled; turns++) {
-        await turn();
         // What waits for the disk needs a few turns; what waits for a timer needs the timer.
-        if (turns > 0 && turns % 50 === 0) await step();
+        for (let waits = 0; waits < 10 && !isSettled; waits++) await quiet();
+        if (!isSettled) await step();
       }
       if (!isSettled) throw new Error("it does not settle");
       return settled;
@@ -148,4 +193,9 @@ export function holdTime(seed: number): HeldTime {
       Date.now = realNow;
     },
   };
+}
+
+/** Whether something is asked of the file system. */
+function isAtFiles(): boolean {
+  return process.getActiveResourcesInfo().some((name) => name.startsWith("FSReq"));
 }

@@ -1,6 +1,7 @@
 // A whole server in one process, on a disk and a network that misbehave, with producers that write, people who answer
 // and readers that follow. It is killed, leaves and starts again at any moment, also in the middle of a write. Every
-// reader checks what it hears as it hears it; the logs are checked after every start and at the end.
+// reader checks what it hears as it hears it. After every step the logs that moved are read on, and what everybody has
+// been told is compared with them; now and then, after every start and at the end, whole trees are.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,8 +11,9 @@ import { type Endpoint, type Gateway, gateway } from "@runwire/client";
 import { RunwireError } from "@runwire/protocol";
 import { expectSoundTree } from "../suites/store/soundness.js";
 import type { Key, StoreUnderTest } from "../suites/store/under-test.js";
+import { type Auditor, auditor } from "./auditing.js";
 import { type Disk, disk, type WriterUnderTest } from "./disk.js";
-import { type Network, network } from "./network.js";
+import { type Network, type NetworkFaults, network, server as serverName } from "./network.js";
 import { type HeldTime, holdTime } from "./time.js";
 
 interface RunningServer {
@@ -23,6 +25,10 @@ interface StoreOptions {
   readonly openWriter?: (path: string, durability: "fsync" | "os") => never;
 }
 
+interface MovingStore extends StoreUnderTest {
+  onMoved(heard: (log: Key) => void): void;
+}
+
 /** The server's own parts; a suite knows no server. */
 export interface ServerUnderTest {
   start(
@@ -30,7 +36,7 @@ export interface ServerUnderTest {
     clock: HeldTime["clock"],
     openStore: (options: StoreOptions) => never,
   ): Promise<RunningServer>;
-  openStore(options: StoreOptions & { readonly hotRowsMax: number }): StoreUnderTest;
+  openStore(options: StoreOptions & { readonly hotRowsMax: number }): MovingStore;
   openWriter(path: string, durability: "fsync" | "os"): WriterUnderTest;
 }
 
@@ -48,8 +54,13 @@ export interface World {
   persistently<T>(ask: () => Promise<T>): Promise<T>;
   /** The runs whose trees are checked. */
   readonly roots: Key[];
+  readonly audit: Auditor;
+  /** Is looked at after every step at which the server is up; throws where it does not hold. */
+  always(law: () => void): void;
   /** Begins something that goes on by itself; what it throws ends the simulation. */
   begin(name: string, act: () => Promise<void>): void;
+  /** Begins something that goes on for as long as anything else does, until it is told to stop. */
+  accompany(name: string, act: (signal: AbortSignal) => Promise<void>): void;
   kill(): void;
   leave(): Promise<void>;
   readonly isUp: boolean;
@@ -58,7 +69,21 @@ export interface World {
   readonly counts: { starts: number; kills: number; steps: number };
 }
 
-const stepsMax = 400_000;
+export interface Circumstances {
+  readonly faults?: NetworkFaults;
+  readonly stepsMax?: number;
+  /** Of reads and writes that take long: what is read may be old by the time it arrives. */
+  readonly slowShare?: number;
+  readonly settings?: { readonly retentionDoneDays?: number };
+}
+
+const slowMsMax = 2000;
+
+const usualFaults: NetworkFaults = { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 };
+/** A world that takes more does not come to its end. */
+const stepsMaxUsual = 400_000;
+/** Between two looks at whole trees. */
+const wholeLookSteps = 1000;
 /** Of everybody on an open server. */
 export const tenant = "default";
 
@@ -68,14 +93,19 @@ export async function simulate(
   server: ServerUnderTest,
   setUp: (world: World) => void,
   expectAll: () => Promise<void>,
+  { faults = usualFaults, stepsMax = stepsMaxUsual, slowShare = 0, settings = {} }: Circumstances = {},
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-sim-"));
   const time = holdTime(seed);
   const acting = new Map<string, Promise<void>>();
   const failures: unknown[] = [];
   const roots: Key[] = [];
-  const net = network(time.random, { cutShare: 0.25, silentShare: 0.02, delayMsMax: 60 });
-  const held = disk(time.random);
+  const net = network(time, faults);
+  const held = disk(time.random, slowShare);
+  const audit = auditor();
+  const laws: (() => void)[] = [];
+  const over = new AbortController();
+  const companions = new Map<string, Promise<void>>();
   const counts = { starts: 0, kills: 0, steps: 0 };
   let running: RunningServer | undefined;
   let store: StoreUnderTest | undefined;
@@ -97,19 +127,37 @@ export async function simulate(
   const whole = (min: number, max: number): number => min + Math.floor(time.random() * (max - min + 1));
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
+  async function slowly<T>(answer: Promise<T>): Promise<T> {
+    const read = await answer;
+    if (slowShare > 0 && time.random() < slowShare) await sleep(whole(1, slowMsMax));
+    return read;
+  }
+
   async function start(): Promise<void> {
     await ending;
     if (running !== undefined) return;
     running = await time.settle(
-      server.start({ dataFolder: folder, port: 0 }, time.clock, (options) => {
-        store = server.openStore({
-          ...options,
-          // So that some of every log is compacted.
-          hotRowsMax: 100,
-          openWriter: (path, durability) => held.open(server.openWriter(path, durability)) as never,
-        });
-        return store as never;
-      }),
+      time.as(serverName, () =>
+        server.start({ ...settings, dataFolder: folder, port: 0 }, time.clock, (options) => {
+          const opened = server.openStore({
+            ...options,
+            // So that some of every log is compacted.
+            hotRowsMax: 100,
+            openWriter: (path, durability) => held.open(server.openWriter(path, durability)) as never,
+          });
+          store = opened;
+          return {
+            ...opened,
+            head: (key: Key) => slowly(opened.head(key)),
+            read: (...asked: Parameters<typeof opened.read>) => slowly(opened.read(...asked)),
+            onMoved: (heard: (log: Key) => void) =>
+              opened.onMoved((log) => {
+                audit.moved(log);
+                heard(log);
+              }),
+          } as never;
+        }),
+      ),
     );
     counts.starts += 1;
     checkedAfterStart = false;
@@ -125,15 +173,16 @@ export async function simulate(
     held.die();
     const { close } = running;
     running = undefined;
+    time.goOn(serverName);
     // What is left of it in this process is tidied up; it can write and tell nobody.
-    ending = close();
+    ending = time.as(serverName, close);
   }
 
   async function leave(): Promise<void> {
     if (running === undefined) return;
     const { close } = running;
     running = undefined;
-    ending = close();
+    ending = time.as(serverName, close);
     // Connections are still served until it has left.
     await ending;
     net.serve(undefined);
@@ -141,7 +190,21 @@ export async function simulate(
 
   async function check(): Promise<void> {
     if (store === undefined) return;
-    for (const root of roots) await expectSoundTree(store, root, { steadyClock: false });
+    for (const root of roots)
+      if (!(await store.isErased(root))) await expectSoundTree(store, root, { steadyClock: false });
+  }
+
+  /** After a step. */
+  async function look(): Promise<void> {
+    if (running === undefined || store === undefined) return;
+    if (!checkedAfterStart) {
+      checkedAfterStart = true;
+      await audit.lookAgain(store, roots);
+      await check();
+    }
+    await audit.look(store);
+    for (const law of laws) law();
+    if (counts.steps % wholeLookSteps === 0) await check();
   }
 
   const world: World = {
@@ -164,6 +227,8 @@ export async function simulate(
       }
     },
     roots,
+    audit,
+    always: (law) => void laws.push(law),
     begin(name, act) {
       const done = act()
         .catch((error: unknown) => {
@@ -171,6 +236,12 @@ export async function simulate(
         })
         .finally(() => acting.delete(name));
       acting.set(name, done);
+    },
+    accompany(name, act) {
+      const done = act(over.signal).catch((error: unknown) => {
+        if (!over.signal.aborted) failures.push(new Error(`${name}, at ${time.ms} ms`, { cause: error }));
+      });
+      companions.set(name, done);
     },
     kill,
     leave,
@@ -186,18 +257,19 @@ export async function simulate(
     setUp(world);
     for (; counts.steps < stepsMax && acting.size > 0 && failures.length === 0; counts.steps++) {
       await time.step();
-      if (checkedAfterStart || running === undefined) continue;
-      checkedAfterStart = true;
-      await check();
+      await look();
     }
     if (failures.length > 0) throw failures[0];
     if (acting.size > 0)
       throw new Error(`still at work after ${time.ms} ms: ${[...acting.keys()].join(", ")}`);
     if (running === undefined) await start();
+    await look();
     await check();
     await expectAll();
     return world;
   } finally {
+    over.abort(new Error("the world is over"));
+    await time.settle(Promise.all(companions.values()));
     if (running !== undefined) await time.settle(leave());
     await time.settle(ending);
     time.release();

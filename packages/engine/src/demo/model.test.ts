@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { clarifyTool } from "../asks.js";
+import { clarifyTool } from "../clarify.js";
 import type { Call, ChatMessage, ModelRequest } from "../model.js";
 import { spawnTool } from "../spawn.js";
 import { type Heard, hearAll, never } from "../testing/under-test.js";

@@ -2,7 +2,7 @@
 
 import { type Event, type Facts, is } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { clarifyTool } from "../asks.js";
+import { clarifyTool } from "../clarify.js";
 import { spawnTool } from "../spawn.js";
 import {
   endedRun,

@@ -51,6 +51,14 @@ function roomAfter(value: unknown, room: number): number {
   if (typeof value === "string") return room - 6 * value.length - 2;
   if (typeof value !== "object" || value === null) return room - numberCharsMax;
   let left = room - 2;
+  if (Array.isArray(value)) {
+    // Not by entries: a pair for each of millions of items would be made to look at a few thousand.
+    for (const item of value) {
+      left = roomAfter(item, left - 1);
+      if (left < 0) return left;
+    }
+    return left;
+  }
   for (const [name, item] of Object.entries(value)) {
     left = roomAfter(item, left - 6 * name.length - 4);
     if (left < 0) return left;

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { Idempotency } from "../log/head.js";
+import type { Idempotency } from "../log/run-record.js";
 import { badParam } from "./check.js";
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/;

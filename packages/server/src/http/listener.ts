@@ -9,8 +9,11 @@ const headersMs = 20_000;
 /** How often it is looked who is late. */
 const headersLookMs = 2000;
 
+/** How long a connection of HTTP/2 is kept on which nothing is asked; Node closes one of HTTP/1.1 after five seconds. */
+const idleMsDefault = 60_000;
+
 /** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
-export function listener(tls: Tls | null, headerBytesMax: number): Server {
+export function listener(tls: Tls | null, headerBytesMax: number, idleMs = idleMsDefault): Server {
   const options = {
     requestTimeout: 0,
     headersTimeout: headersMs,
@@ -31,6 +34,7 @@ export function listener(tls: Tls | null, headerBytesMax: number): Server {
     settings: { maxConcurrentStreams: streamsPerSessionMax, maxHeaderListSize: headerBytesMax },
   });
   secure.on("session", endFloods);
+  secure.on("session", (session) => endIdle(session, idleMs));
   // The same events, requests and responses, as far as this server uses them. For HTTP/1.1 it knows the options only
   // as properties; without them it would cut append sessions off after five minutes.
   return expectNothing(Object.assign(secure as unknown as Server, options));
@@ -59,6 +63,25 @@ function endFloods(session: ServerHttp2Session): void {
     opened += 1;
     if (opened > 2 * streamsPerSessionMax) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
   });
+}
+
+/** Streams speak every 15 seconds; whoever has none and says nothing only holds the connection. */
+function endIdle(session: ServerHttp2Session, idleMs: number): void {
+  let open = 0;
+  let idle: NodeJS.Timeout | undefined;
+  const wait = (): void => {
+    idle = setTimeout(() => session.destroy(), idleMs).unref();
+  };
+  wait();
+  session.on("stream", (stream) => {
+    open += 1;
+    clearTimeout(idle);
+    stream.once("close", () => {
+      open -= 1;
+      if (open === 0 && !session.destroyed) wait();
+    });
+  });
+  session.once("close", () => clearTimeout(idle));
 }
 
 const sessionMegabytesMax = 10;

@@ -128,7 +128,7 @@ export function router(routes: readonly Route[]): Router {
   }
 
   function methods(path: string): readonly string[] {
-    const segments = path.split("/");
+    const segments = segmentsOf(path);
     const found = (byLength.get(segments.length) ?? []).filter(({ pattern }) => matches(pattern, segments));
     return [...new Set(found.flatMap(({ route }) => methodsOf(route)))];
   }
@@ -136,7 +136,7 @@ export function router(routes: readonly Route[]): Router {
   return {
     methods,
     find(method, path) {
-      const segments = path.split("/");
+      const segments = segmentsOf(path);
       for (const { route, pattern } of byLength.get(segments.length) ?? []) {
         if (takesMethod(route, method) && matches(pattern, segments))
           return { route, params: paramsOf(pattern, segments) };
@@ -146,6 +146,18 @@ export function router(routes: readonly Route[]): Router {
       throw new RunwireError("KAI-REQUEST-PATH-0001");
     },
   };
+}
+
+/** `split`, which is slower on a text that was never seen before. */
+function segmentsOf(path: string): readonly string[] {
+  const segments: string[] = [];
+  let from = 0;
+  for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", from)) {
+    segments.push(path.slice(from, at));
+    from = at + 1;
+  }
+  segments.push(path.slice(from));
+  return segments;
 }
 
 /** A GET may be asked for its head alone, but for streams, which have little else to say for themselves. */

@@ -103,7 +103,7 @@ export function httpServer(options: HttpOptions): Server {
       body: route.body === null ? null : checkBody(route.body, await readObject(req, settings)),
       begin(status, headers) {
         account.isStream = !("Content-Length" in headers);
-        begin(req, res, account, status, headers);
+        begin(req, res, account, status, listOf(headers));
       },
     };
     const reply = await route.handle(call);
@@ -148,20 +148,19 @@ export function httpServer(options: HttpOptions): Server {
     send(req, res, account, { status: told.row.status, body: told, headers: headersOf(told) });
   }
 
-  /** A flat list is what Node writes fastest. */
+  /** A flat list of names and values is what Node writes fastest, and what costs least to put together. */
   function begin(
     req: IncomingMessage,
     res: ServerResponse,
     { requestId }: Account,
     status: number,
-    headers: { readonly [name: string]: string | number },
+    headers: string[],
   ): void {
-    const list = [requestIdHeader, requestId];
+    headers.push(requestIdHeader, requestId);
     const common = guardsOf(req);
     for (let i = 0; i < common.length; i += 2)
-      if (!((common[i] as string) in headers)) list.push(common[i] as string, common[i + 1] as string);
-    for (const name in headers) list.push(name, String(headers[name]));
-    res.writeHead(status, list);
+      addHeader(headers, common[i] as string, common[i + 1] as string);
+    res.writeHead(status, headers);
   }
 
   function send(
@@ -174,12 +173,11 @@ export function httpServer(options: HttpOptions): Server {
     const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
     // An unread body would be taken for the next request.
     if (!req.complete && hasBody(req)) res.shouldKeepAlive = false;
-    begin(req, res, account, status, {
-      ...(content === "" ? {} : { "Content-Type": "application/json; charset=utf-8" }),
-      ...(status === 204 ? {} : { "Content-Length": Buffer.byteLength(content) }),
-      "Cache-Control": "no-store",
-      ...headers,
-    });
+    const list = headers === undefined ? [] : listOf(headers);
+    if (content !== "") addHeader(list, "Content-Type", "application/json; charset=utf-8");
+    if (status !== 204) addHeader(list, "Content-Length", String(Buffer.byteLength(content)));
+    addHeader(list, "Cache-Control", "no-store");
+    begin(req, res, account, status, list);
     res.end(req.method === "HEAD" ? "" : content);
   }
 
@@ -231,6 +229,15 @@ export function httpServer(options: HttpOptions): Server {
   }
 
   return server;
+}
+
+function listOf(headers: { readonly [name: string]: string | number }): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
+}
+
+/** What the answer says of itself comes first, and stays. */
+function addHeader(list: string[], name: string, value: string): void {
+  if (!list.includes(name)) list.push(name, value);
 }
 
 function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {

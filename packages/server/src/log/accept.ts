@@ -6,6 +6,7 @@ import { descendant, spawn } from "./children.js";
 import type { Commit } from "./commit.js";
 import { type Head, isEnded } from "./head.js";
 import { forbidden, headIn, move, type Said } from "./lifecycle.js";
+import { requestCounts } from "./requests.js";
 
 /** Who is writing, so that a retry stores once: the number is that of the first draft. */
 export interface ProducerClaim {
@@ -64,9 +65,7 @@ export function appendDrafts(
  */
 function storedSeq(producers: Head["producers"], claim: ProducerClaim): number {
   const known = Object.hasOwn(producers, claim.id) ? producers[claim.id] : undefined;
-  if (known === undefined && Object.keys(producers).length >= limits.producersPerRunMax) {
-    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a run may have ${limits.producersPerRunMax} producers`);
-  }
+  if (known === undefined) bounded(Object.keys(producers).length, limits.producersPerRunMax, "producers");
   const { epoch, seq } = known ?? { epoch: claim.epoch, seq: 0 };
   if (claim.epoch < epoch) {
     throw new RunwireError("KAI-PRODUCER-FENCED-0001", `epoch ${claim.epoch} is older than ${epoch}`);
@@ -95,15 +94,30 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     spawn(commit, target, draft.payload, { scope: draft.scope });
     return;
   }
+  if (is(draft, "tool.start")) newCall(commit, target, draft.payload.call_id);
   if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);
   if (is(draft, "clarify.requested")) newRequest(commit, target, draft.payload.clarify_id);
   commit.write(target, draft);
   if (is(draft, "plan.proposal")) passGate(commit, target);
 }
 
+/** Whoever follows a run remembers what is open in it, and pays for that with every event. */
+function newCall(commit: Commit, run_id: string, call_id: string): void {
+  const { calls } = headIn(commit, run_id);
+  if (!Object.hasOwn(calls, call_id)) bounded(Object.keys(calls).length, limits.openCallsMax, "open calls");
+}
+
 /** An id is asked under once: a repeated answer to the first request must not answer another. */
 function newRequest(commit: Commit, run_id: string, id: string): void {
-  if (Object.hasOwn(headIn(commit, run_id).requests, id)) throw new RunwireError("KAI-RUN-REQUEST-0004", id);
+  const head = headIn(commit, run_id);
+  if (Object.hasOwn(head.requests, id)) throw new RunwireError("KAI-RUN-REQUEST-0004", id);
+  const { all, open } = requestCounts(head);
+  bounded(open, limits.openRequestsMax, "open requests");
+  bounded(all, limits.requestsPerRunMax, "requests");
+}
+
+function bounded(count: number, max: number, what: string): void {
+  if (count >= max) throw new RunwireError("KAI-REQUEST-SIZE-0001", `a run may have ${max} ${what}`);
 }
 
 /** A proposed plan waits for a person where the run was started so, and only shows itself otherwise. */

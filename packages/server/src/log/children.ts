@@ -2,8 +2,9 @@
 
 import { type Facts, isRunId, limits, RunwireError, type Scope } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
-import { type Idempotency, isEnded } from "./head.js";
+import { isEnded } from "./head.js";
 import { headIn, move, parentPaused } from "./lifecycle.js";
+import type { Idempotency } from "./run-record.js";
 
 /** A live descendant that a draft names, or a refusal. */
 export function descendant(commit: Commit, run_id: string, child_id: string): string {

@@ -15,20 +15,12 @@ import {
   type IdSource,
   isFinal,
   limits,
+  type Mine,
   RunwireError,
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
 import { type Group, joinedChars, joinedPayload } from "./groups.js";
-import {
-  advance,
-  feedHead,
-  firstHead,
-  type Head,
-  isEnded,
-  nextIn,
-  type RunRecord,
-  withProducer,
-} from "./head.js";
+import { advance, feedHead, firstHead, type Head, isEnded, nextIn, withProducer } from "./head.js";
 import {
   type Allowance,
   type BlobRef,
@@ -37,6 +29,7 @@ import {
   type ProducerMark,
   type Record,
 } from "./record.js";
+import type { RunRecord } from "./run-record.js";
 
 /** What a writer may do inside the transaction. A throw takes back everything this writer did. */
 export interface Commit {
@@ -101,6 +94,7 @@ export function draftwork(parts: CommitParts): Draftwork {
   const allowed: Allowance[] = [];
   const heads = new Map<string, Head>();
   const kept = new Set<string>();
+  const mine: Mine = new WeakSet();
   const ts = isoTime(nowMs);
   let producer: ProducerMark | null = null;
 
@@ -163,7 +157,7 @@ export function draftwork(parts: CommitParts): Draftwork {
     for (const at of places)
       heads.set(
         at.log,
-        advance(known(at.log), record, at, () => facts),
+        advance(known(at.log), record, at, () => facts, mine),
       );
     for (const [i, at] of places.entries()) {
       const shown = isFeed(at) ? shownIn(at.log, known(by), type, facts, head) : undefined;
@@ -202,8 +196,10 @@ export function draftwork(parts: CommitParts): Draftwork {
     }
     for (const piece of splitDelta(draft)) {
       place(run_id, { default: false, full: true }, piece, null, scopeText);
-      for (const group of known(run_id).groups) {
-        if (joinedChars(group) >= limits.groupBytesMax) emit(run_id, group);
+      const { groups } = known(run_id);
+      const tooMany = groups.length > limits.groupsMax ? groups[0] : undefined;
+      for (const group of groups) {
+        if (group === tooMany || joinedChars(group) >= limits.groupBytesMax) emit(run_id, group);
       }
     }
   }

@@ -103,11 +103,11 @@ export function joinedPayload({ payload, text, chunks, nodes }: Group): Facts {
   return nodes === undefined || nodes.length === 1 ? { ...payload, text } : { ...payload, text, nodes };
 }
 
-/** What one stretch of text costs beside its characters. */
-const nodeChars = 64;
+/** What one stretch of text, or one chunk, costs beside its characters: there may be many of them with none. */
+const pieceChars = 64;
 
 /** About how long the joined record's payload is. */
 export function joinedChars({ text, chunks, nodes = [] }: Group): number {
-  if (chunks !== null) return chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  return text.length + nodes.length * nodeChars;
+  if (chunks !== null) return chunks.reduce((sum, chunk) => sum + chunk.length, chunks.length * pieceChars);
+  return text.length + nodes.length * pieceChars;
 }

@@ -3,77 +3,28 @@
 // the last stored head.
 
 import {
+  addedUsage,
   type EventType,
   type Facts,
   flowOf,
   isCore,
   isFinal,
-  isObject,
+  type Mine,
   type RunState,
+  type Usage,
   type View,
+  withMember,
+  withoutMember,
 } from "@runwire/protocol";
-import {
-  type Asked,
-  nameCharsMax,
-  type ShownPlan,
-  shownApproval,
-  shownPlan,
-  shownPrompt,
-  shownQuestion,
-  textOf,
-} from "./asked.js";
+import { type Asked, nameCharsMax, type ShownPlan, shownPlan, shownPrompt, textOf } from "./asked.js";
 import { covered, type Group, isModelText, pended } from "./groups.js";
 import type { Place, ProducerMark, Record } from "./record.js";
+import { ask, newRequest, type RequestCounts, type Requests, resolve } from "./requests.js";
+import type { RunRecord } from "./run-record.js";
 
 export interface ViewHead {
   readonly pos: number;
   readonly seq: number;
-}
-
-export interface Request {
-  readonly kind: "approval" | "clarify";
-  readonly status: "pending" | "resolved" | "closed";
-  readonly expires_at: string | null;
-  readonly call_id: string | null;
-  /** The answer as JSON text: the same answer again is not a conflict. */
-  readonly answer: string | null;
-  /** What is asked, as long as it is open. */
-  readonly asked: Asked | null;
-}
-
-/** What a client called the request that made a run, and the digest of that request. */
-export interface Idempotency {
-  readonly key: string;
-  readonly digest: string;
-}
-
-/** The run, and the point of its default view, whose conversation another run began with. */
-export interface ForkedFrom {
-  readonly run_id: string;
-  readonly pos: number;
-  readonly seq: number;
-  readonly checkpoint_id?: string;
-  /** The checkpoint that its workspace was restored from; absent where that is fresh. */
-  readonly workspace_from?: string;
-}
-
-/** What a run was created with. */
-export interface RunRecord {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly parent_id: string | null;
-  readonly root_id: string;
-  readonly depth: number;
-  readonly created_at: string;
-  readonly session_id: string | null;
-  readonly agent: string | null;
-  readonly planning_gate: "off" | "preview" | "required";
-  /** Whether someone outside writes it, who must renew a lease of this length. */
-  readonly external: boolean;
-  readonly lease_ms: number;
-  readonly metadata: Facts;
-  readonly idempotency: Idempotency | null;
-  readonly forked_from: ForkedFrom | null;
 }
 
 export interface Steer {
@@ -95,7 +46,9 @@ export interface Head {
   readonly groups: readonly Group[];
   /** Tool calls that have started and not ended, with when. */
   readonly calls: { readonly [call_id: string]: string };
-  readonly requests: { readonly [id: string]: Request };
+  readonly requests: Requests;
+  /** How many these are; null in heads from before they were counted. */
+  readonly asked: RequestCounts | null;
   /** What people have said to it and it has not taken up. */
   readonly steers: readonly Steer[];
   /** Live children. */
@@ -106,19 +59,19 @@ export interface Head {
   /** Default position of the last model text. */
   readonly saidPos: number;
   readonly title: string | null;
-  /** The beginning of what was asked, and the model that was asked for; absent in heads from before these were kept. */
-  readonly prompt_preview?: string | null;
-  readonly model?: string | null;
+  /** The beginning of what was asked, and the model that was asked for. */
+  readonly prompt_preview: string | null;
+  readonly model: string | null;
   readonly plan_id: string | null;
   readonly plan: ShownPlan | null;
   /** Since when its plan waits for a person; null where none does. */
   readonly awaiting: Pick<Asked, "id" | "at"> | null;
   readonly steps: number;
   /** Of the run and its descendants: a root's is its tree's. */
-  readonly usage: { readonly [member: string]: number };
+  readonly usage: Usage;
   /** The model that a run of the agent has asked last, and whether it owes for that: until the usage is told. */
-  readonly payee?: Payee;
-  readonly owes?: boolean;
+  readonly payee: Payee | null;
+  readonly owes: boolean | null;
   /** Whether its full view was given a shorter life, which is over. */
   readonly fullGone: boolean;
 }
@@ -141,19 +94,30 @@ export function firstHead(run: RunRecord): Head {
     groups: [],
     calls: {},
     requests: {},
+    asked: { all: 0, open: 0 },
     steers: [],
     children: [],
     producers: {},
     unsettled: false,
     saidPos: 0,
     title: null,
+    prompt_preview: null,
+    model: null,
     plan_id: null,
     plan: null,
     awaiting: null,
     steps: 0,
     usage: {},
+    payee: null,
+    owes: null,
     fullGone: false,
   };
+}
+
+/** A head from the disk. All have the members of the first, in its order: objects of one shape are copied fastest. */
+export function storedHead(run: string, head: string | null): Head {
+  const first = firstHead(JSON.parse(run) as RunRecord);
+  return head === null ? first : { ...first, asked: null, ...(JSON.parse(head) as Partial<Head>) };
 }
 
 /** The head of a tenant's feed: a log that others' records are placed in, with no life of its own. */
@@ -176,8 +140,8 @@ export function feedHead(tenant: string, log: string): Head {
   });
 }
 
-/** The head after one more record. `payload` is the record's payload, parsed. */
-export function advance(head: Head, record: Record, place: Place, payload: () => Facts): Head {
+/** The head after one more record. `payload` is the record's payload, parsed; `mine` is the fold that this is a step of. */
+export function advance(head: Head, record: Record, place: Place, payload: () => Facts, mine: Mine): Head {
   const views = {
     default: place.defaultPos === 0 ? head.views.default : { pos: place.defaultPos, seq: place.defaultSeq },
     full: place.fullPos === 0 ? head.views.full : { pos: place.fullPos, seq: place.fullSeq },
@@ -186,8 +150,8 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
   const { producer } = record;
   if (producer !== null && producer.log === head.run.run_id)
     moved.producers = withProducer(head.producers, producer);
-  if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload);
-  if (record.type === "usage") return { ...moved, usage: summed(head.usage, payload()) };
+  if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload, mine);
+  if (record.type === "usage") return { ...moved, usage: addedUsage(mine, head.usage, payload()) };
   if (
     record.type === "run.lifecycle" &&
     head.children.includes(record.by) &&
@@ -200,7 +164,7 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
 
 type Moved = { -readonly [K in keyof Head]: Head[K] };
 
-function ownRecord(head: Moved, record: Record, place: Place, payload: () => Facts): Head {
+function ownRecord(head: Moved, record: Record, place: Place, payload: () => Facts, mine: Mine): Head {
   const flow = flowOf(record.type);
   if (flow !== "control") {
     // A delta is pending from the full log until the default log's record that covers it.
@@ -234,27 +198,25 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.model = textOf(p.model, nameCharsMax);
       break;
     case "tool.start":
-      head.calls = { ...head.calls, [p.call_id as string]: record.ts };
+      head.calls = withMember(mine, head.calls, p.call_id as string, record.ts);
       break;
-    case "tool.end": {
-      const { [p.call_id as string]: _, ...open } = head.calls;
-      head.calls = open;
+    case "tool.end":
+      head.calls = withoutMember(mine, head.calls, p.call_id as string);
       break;
-    }
     case "child.spawn":
       head.children = [...head.children, p.child_id as string];
       break;
     case "approval.requested":
-      head.requests = { ...head.requests, [p.approval_id as string]: request("approval", p, record) };
+      ask(head, p.approval_id as string, newRequest("approval", p, record), mine);
       break;
     case "clarify.requested":
-      head.requests = { ...head.requests, [p.clarify_id as string]: request("clarify", p, record) };
+      ask(head, p.clarify_id as string, newRequest("clarify", p, record), mine);
       break;
     case "approval.resolved":
-      head.requests = resolved(head.requests, "approval", p.approval_id as string, p);
+      resolve(head, "approval", p.approval_id as string, p, mine);
       break;
     case "clarify.resolved":
-      head.requests = resolved(head.requests, "clarify", p.clarify_id as string, p);
+      resolve(head, "clarify", p.clarify_id as string, p, mine);
       break;
     case "steer.accepted":
       if (typeof p.steer_id === "string")
@@ -278,7 +240,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.title = p.title as string;
       break;
     case "usage":
-      head.usage = summed(head.usage, p);
+      head.usage = addedUsage(mine, head.usage, p);
       head.owes &&= false;
       break;
     case "model.requested":
@@ -296,50 +258,8 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
   return head;
 }
 
-function request(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {
-  const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
-  const call_id = typeof p.call_id === "string" ? p.call_id : null;
-  const shown = kind === "approval" ? shownApproval(p) : shownQuestion(p);
-  return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
-}
-
-function resolved(requests: Head["requests"], kind: Request["kind"], id: string, p: Facts): Head["requests"] {
-  const known = pendingRequest(requests, kind, id);
-  if (known === undefined) return requests;
-  const closed = p.outcome === "expired" || p.outcome === "closed";
-  const status = closed ? "closed" : "resolved";
-  return { ...requests, [id]: { ...known, status, answer: answerOf(known.kind, p), asked: null } };
-}
-
-/** The open request of this kind and id. An approval under a question's id resolves nothing. */
-export function pendingRequest(
-  requests: Head["requests"],
-  kind: Request["kind"],
-  id: string,
-): Request | undefined {
-  const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
-  return known?.kind === kind && known.status === "pending" ? known : undefined;
-}
-
-/** An answer as it is compared with the next one: the payload's, or what stands for it where it was spilled. */
-export function answerOf(kind: Request["kind"], p: Facts): string {
-  const member = kind === "approval" ? "input" : "answer";
-  const { spilled } = p;
-  const given = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : (p[member] ?? null);
-  return JSON.stringify(kind === "approval" ? [p.decision, given] : given);
-}
-
 export function withProducer(producers: Head["producers"], mark: ProducerMark): Head["producers"] {
   return { ...producers, [mark.id]: { epoch: mark.epoch, seq: mark.seq } };
-}
-
-function summed(usage: Head["usage"], more: Facts): Head["usage"] {
-  const sum: { [member: string]: number } = { ...usage };
-  for (const [member, value] of Object.entries(more)) {
-    if (typeof value === "number")
-      sum[member] = (Object.hasOwn(sum, member) ? (sum[member] ?? 0) : 0) + value;
-  }
-  return sum;
 }
 
 export function isEnded(head: Head): boolean {

@@ -2,7 +2,8 @@
 // is nowhere stored: it is what the heads of live runs say. Its feed tells of the events that change it.
 
 import type { EventType, Facts, InboxChange, InboxItem } from "@runwire/protocol";
-import { type Head, pendingRequest } from "./head.js";
+import type { Head } from "./head.js";
+import { pendingRequest, requestCounts } from "./requests.js";
 
 export interface Waiting {
   /** The id of the event that asked: items are shown in this order. */
@@ -63,7 +64,7 @@ export function inboxChange(
 }
 
 export function isWaiting(head: Head): boolean {
-  return head.awaiting != null || Object.values(head.requests).some(({ status }) => status === "pending");
+  return head.awaiting != null || requestCounts(head).open > 0;
 }
 
 /** What waits in one run. */
@@ -127,7 +128,7 @@ function planOf(head: Head, title: string | null): Waiting | undefined {
   };
 }
 
-function ofRun({ run: { run_id, root_id, session_id }, prompt_preview = null }: Head) {
+function ofRun({ run: { run_id, root_id, session_id }, prompt_preview }: Head) {
   return { run_id, root_id, session_id, prompt_preview };
 }
 

@@ -96,7 +96,7 @@ function closeOpenThings(commit: Commit, run_id: string): void {
 /** A request that nobody waits for any longer was used up all the same, and nobody tells how much of it. */
 function pay(commit: Commit, run_id: string): void {
   const { payee, owes } = headIn(commit, run_id);
-  if (payee === undefined || !owes) return;
+  if (payee === null || !owes) return;
   const { model, provider, isFree } = payee;
   const payload = { model, provider, requests: 1, ...(isFree ? {} : { unpriced_requests: 1 }) };
   commit.write(run_id, { type: "usage", payload });

@@ -7,8 +7,9 @@ import { wrongBody } from "../http/check.js";
 import type { Reply } from "../http/route.js";
 import { facts, reason } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
-import { answerOf, type Head, type Request } from "../log/head.js";
+import type { Head } from "../log/head.js";
 import { headIn } from "../log/lifecycle.js";
+import { answerOf, type Request } from "../log/requests.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
@@ -33,32 +34,27 @@ export async function answerApproval(
   body: z.output<typeof approvalAnswer>,
 ): Promise<Reply> {
   const { decision, input } = body;
-  const resolved = (approval_id: string, more: Facts): Draft => ({
+  const resolved = (id: string, more: Facts): Draft => ({
     type: "approval.resolved",
-    payload: { approval_id, decision, ...more },
+    payload: { approval_id: id, decision, ...more },
   });
+  const approval_id = asked.id;
   if (input != null && decision !== "deny") await checkInput(rooms, asked, input);
   const given: Facts = {
     outcome: "answered",
     reason: body.reason ?? null,
     ...(input == null ? {} : { input }),
   };
-  return answer(
-    rooms,
-    asked,
-    "approval",
-    (id) => resolved(id, given),
-    (commit, asking, approval_id, request) => {
-      const tool = toolOf(request);
-      if (tool === null || decision === "once" || decision === "deny") return;
-      const { run_id, root_id, session_id } = asking.run;
-      if (decision === "session" && session_id === null) return;
-      commit.allow({ tool, session_id: decision === "session" ? session_id : null, run_id, approval_id });
-      // What waits for the same word already need not be asked about again.
-      for (const [run, id] of waitingFor(commit, root_id, tool))
-        commit.write(run, resolved(id, { outcome: "covered", reason: null, covered_by: approval_id }));
-    },
-  );
+  return answer(rooms, asked, "approval", resolved(approval_id, given), (commit, asking, request) => {
+    const tool = toolOf(request);
+    if (tool === null || decision === "once" || decision === "deny") return;
+    const { run_id, root_id, session_id } = asking.run;
+    if (decision === "session" && session_id === null) return;
+    commit.allow({ tool, session_id: decision === "session" ? session_id : null, run_id, approval_id });
+    // What waits for the same word already need not be asked about again.
+    for (const [run, id] of waitingFor(commit, root_id, tool))
+      commit.write(run, resolved(id, { outcome: "covered", reason: null, covered_by: approval_id }));
+  });
 }
 
 export async function answerClarification(
@@ -67,10 +63,10 @@ export async function answerClarification(
   { answer: given }: z.output<typeof clarifyAnswer>,
 ): Promise<Reply> {
   if (given == null) throw wrongBody("`answer` is needed");
-  return answer(rooms, asked, "clarify", (clarify_id) => ({
+  return answer(rooms, asked, "clarify", {
     type: "clarify.resolved",
-    payload: { clarify_id, answer: given, outcome: "answered" },
-  }));
+    payload: { clarify_id: asked.id, answer: given, outcome: "answered" },
+  });
 }
 
 /** The same again is fine, another is a conflict, one that came too late is gone. */
@@ -78,8 +74,8 @@ async function answer(
   rooms: Rooms,
   { run, id }: Asking,
   kind: Request["kind"],
-  draftOf: (id: string) => Draft,
-  also: (commit: Commit, asking: Head, id: string, request: Request) => void = () => {},
+  draft: Draft,
+  also: (commit: Commit, asking: Head, request: Request) => void = () => {},
 ): Promise<Reply> {
   const { run_id } = run;
   await rooms.ingest.change(run, (commit) => {
@@ -89,13 +85,12 @@ async function answer(
     if (request.status === "closed" || (request.status === "pending" && late)) {
       throw new RunwireError("KAI-RUN-REQUEST-0003", id);
     }
-    const draft = draftOf(id);
     if (request.status === "resolved") {
       if (request.answer === answerOf(kind, commit.asWritten(draft).payload as Facts)) return;
       throw new RunwireError("KAI-RUN-REQUEST-0002", `${id}: ${firstAnswer(request)}`);
     }
     commit.write(run_id, draft);
-    also(commit, asking, id, request);
+    also(commit, asking, request);
   });
   return { status: 200, body: { run_id, request_id: id, status: "resolved" } };
 }

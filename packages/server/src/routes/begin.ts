@@ -4,7 +4,7 @@ import type { RunState } from "@runwire/protocol";
 import { wrongBody } from "../http/check.js";
 import { replayedHeader } from "../http/idempotency.js";
 import type { CreatedRun, NewRun } from "../ingest.js";
-import type { ForkedFrom, Idempotency } from "../log/head.js";
+import type { ForkedFrom, Idempotency } from "../log/run-record.js";
 import type { Rooms } from "../rooms.js";
 
 interface Begun {

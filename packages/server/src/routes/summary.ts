@@ -3,7 +3,7 @@ import type { Head } from "../log/head.js";
 /** A run as lists and status answers show it. */
 export function runSummary(head: Head) {
   const { run, state, reason, ended_at, views, children, usage, title, steps, plan_id } = head;
-  const { prompt_preview = null, model = null } = head;
+  const { prompt_preview, model } = head;
   const { run_id, session_id, agent, parent_id, root_id, created_at, planning_gate, metadata } = run;
   const { forked_from = null } = run;
   return {

@@ -111,7 +111,7 @@ async function* untilLeaving(
   left.catch(() => {});
   const remove = connections.add({
     // It answers each commit; it has no other signs of life to give.
-    sentMs: Number.POSITIVE_INFINITY,
+    sentMs: () => Number.POSITIVE_INFINITY,
     caller,
     ping: () => {},
     leave: () => leave(new RunwireError("KAI-STREAM-LEAVING-0001")),

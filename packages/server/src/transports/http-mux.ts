@@ -33,9 +33,7 @@ export async function streamMany(rooms: Rooms, call: Call<ManyQuery>): Promise<R
     rooms,
     options,
     {
-      get full() {
-        return sink.full;
-      },
+      isFull: sink.isFull,
       send(bytes, cursors) {
         const id = [...cursors].map(([run_id, cursor]) => `${run_id}:${cursor}`).join(",");
         if (framing === "ndjson") {

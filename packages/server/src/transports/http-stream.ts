@@ -62,9 +62,7 @@ export function httpStream(
   res.flushHeaders();
 
   const remove = connections.add({
-    get sentMs() {
-      return sentMs;
-    },
+    sentMs: () => sentMs,
     caller,
     ping: () => write(framed(signs[framing])),
     leave: () => stream?.close("leaving"),
@@ -101,9 +99,7 @@ export function httpStream(
 
   return {
     sink: {
-      get full() {
-        return full;
-      },
+      isFull: () => full,
       send: write,
       close(close: Close) {
         if (gone) return;

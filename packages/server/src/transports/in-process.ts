@@ -61,7 +61,7 @@ export async function* followRun(rooms: Rooms, options: FollowOptions): AsyncGen
   });
   const remove = rooms.connections.add({
     // There is nobody who could think it dead.
-    sentMs: Number.POSITIVE_INFINITY,
+    sentMs: () => Number.POSITIVE_INFINITY,
     caller: callerOf(tenant),
     ping: () => {},
     leave: () => stream.close("leaving"),
@@ -108,9 +108,7 @@ function waitingRoom(first: readonly Message[], signal: AbortSignal | undefined)
   let wake = (): void => {};
   return {
     sink: {
-      get full() {
-        return waiting.length > 0;
-      },
+      isFull: () => waiting.length > 0,
       send(bytes) {
         waiting = messagesIn(bytes);
         wake();

@@ -38,7 +38,7 @@ export function loomSocket(rooms: Rooms): (upgrade: Upgrade) => Promise<void> {
         sink.close(how[0]);
       },
     });
-    await inOrder(ws, upgrade.socket, Promise.resolve(), (text) =>
+    await inOrder(rooms, ws, upgrade, Promise.resolve(), (text) =>
       obey(rooms, upgrade, ws, sink, runs, text),
     );
   };
@@ -121,9 +121,7 @@ async function run(
     wire: loomWire(name),
     backpressure: "lossless",
     sink: {
-      get full() {
-        return sink.full;
-      },
+      isFull: sink.isFull,
       send: sink.send,
       close(how) {
         runs.delete(name);

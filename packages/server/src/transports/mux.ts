@@ -53,9 +53,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
   function memberSink(run_id: string, first: readonly Message[]): Sink {
     let opening = first;
     return {
-      get full() {
-        return sink.full;
-      },
+      isFull: sink.isFull,
       send(bytes, cursor) {
         cursors.set(run_id, cursor);
         const whole = opening.length === 0 ? bytes : Buffer.concat([wire.frame(opening), bytes]);

@@ -51,10 +51,14 @@ export function acceptor(
     });
 }
 
-/** Text messages, one after the other, in their order and after `before`; a client that sends faster waits. */
+/**
+ * Text messages, one after the other, in their order and after `before`. Each counts as a request of the tenant; a
+ * client that sends faster waits.
+ */
 export async function inOrder(
+  { quotas }: Pick<Rooms, "quotas">,
   ws: WebSocket,
-  socket: Duplex,
+  { socket, tenant }: Pick<Upgrade, "socket" | "tenant">,
   before: Promise<void>,
   obey: (text: string) => Promise<void>,
 ): Promise<void> {
@@ -68,6 +72,7 @@ export async function inOrder(
     waiting += 1;
     ws.pause();
     obeyed = obeyed
+      .then(() => quotas.askingLater(tenant))
       .then(() => obey(String(data)))
       .then(() => hasRead(ws, socket))
       .then(() => {
@@ -103,9 +108,7 @@ export function socketSink(
   const isOpen = (): boolean => ws.readyState === ws.OPEN;
 
   const remove = connections.add({
-    get sentMs() {
-      return sentMs;
-    },
+    sentMs: () => sentMs,
     ping() {
       sentMs = clock.monotonic();
       if (isOpen()) ws.ping();
@@ -131,9 +134,7 @@ export function socketSink(
 
   return {
     sink: {
-      get full() {
-        return full;
-      },
+      isFull: () => full,
       send(bytes) {
         if (!isOpen()) return;
         sentMs = clock.monotonic();

@@ -89,16 +89,14 @@ export function webSockets(rooms: Rooms): Sockets {
         rooms,
         options,
         {
-          get full() {
-            return sink.full;
-          },
+          isFull: sink.isFull,
           send: (bytes) => sink.send(bytes, 0),
           close,
         },
         "wait",
       );
       attach(many);
-      await inOrder(ws, upgrade.socket, addAll(many, members), (text) =>
+      await inOrder(rooms, ws, upgrade, addAll(many, members), (text) =>
         obey(rooms, options, upgrade, many, ws, text),
       );
     },

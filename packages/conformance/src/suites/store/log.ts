@@ -98,6 +98,27 @@ export function logLaws(open: Open): void {
       expect(await expectEveryCursor(trial, key)).toEqual(before);
     }));
 
+  it("whoever reads a long log lets others come in between", () =>
+    onTrial(open, async (trial) => {
+      const { store } = trial;
+      const key = await newRun(trial);
+      await store.append(key, (commit) => {
+        for (let i = 0; i < 5000; i++) commit.write(key.run_id, { type: "custom", payload: { i } });
+      });
+      const { full } = (await store.head(key))?.views ?? { full: { pos: 0 } };
+      let turns = 0;
+      const turn = (): void => {
+        turns += 1;
+        if (turns < 1000) setImmediate(turn);
+      };
+      setImmediate(turn);
+      let reads = 0;
+      for (let at = 0; at < full.pos; reads += 1)
+        at = (await store.read(key, "full", at, 1e9)).at(-1)?.pos ?? full.pos;
+      expect(turns).toBeGreaterThanOrEqual(reads - 1);
+      expect(reads).toBeGreaterThan(4);
+    }));
+
   it("nothing follows the end of a run [RW-LOG-4]", () =>
     onTrial(open, async (trial) => {
       await fc.assert(

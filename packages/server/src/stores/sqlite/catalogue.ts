@@ -2,8 +2,9 @@
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { type EventType, StoredEvent, type View } from "@runwire/protocol";
-import { firstHead, type Head, type RunRecord } from "../../log/head.js";
+import { type Head, storedHead } from "../../log/head.js";
 import type { BlobRef } from "../../log/record.js";
+import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 
 interface RunRow {
@@ -78,8 +79,7 @@ export function catalogue(reader: DatabaseSyncInstance): Catalogue {
   );
   const blobs = reader.prepare("SELECT ref FROM blob_refs WHERE tenant = ? AND root_id = ?");
 
-  const headOf = ({ record, head }: RunRow): Head =>
-    head === null ? firstHead(JSON.parse(record) as RunRecord) : (JSON.parse(head) as Head);
+  const headOf = ({ record, head }: RunRow): Head => storedHead(record, head);
 
   return {
     head(tenant, log) {

@@ -9,8 +9,9 @@
 import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
-import { type Head, isEnded, type RunRecord } from "../../log/head.js";
+import { type Head, isEnded } from "../../log/head.js";
 import { type Allowance, isFeed, type Place, type Record } from "../../log/record.js";
+import type { RunRecord } from "../../log/run-record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";

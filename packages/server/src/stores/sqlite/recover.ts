@@ -2,8 +2,8 @@
 // needs repair: pending deltas are part of the head, and the next tick emits them.
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
-import type { Facts, IdSource } from "@runwire/protocol";
-import { advance, feedHead, firstHead, type Head, type RunRecord } from "../../log/head.js";
+import type { Facts, IdSource, Mine } from "@runwire/protocol";
+import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
 import { isFeed } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
@@ -32,8 +32,7 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
       | { record: string; head: string | null; as_of: number | null }
       | undefined;
     if (row === undefined) return undefined;
-    const head =
-      row.head === null ? firstHead(JSON.parse(row.record) as RunRecord) : (JSON.parse(row.head) as Head);
+    const head = storedHead(row.record, row.head);
     heads.set(tenant, log, head);
     asOf.set(tenant, log, row.as_of ?? 0);
     ids.raise(head.lastId);
@@ -65,22 +64,20 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
     last: number;
   };
   let lastRow = last;
+  const mine: Mine = new WeakSet();
   for (const row of reader.prepare("SELECT * FROM hot ORDER BY row").iterate() as Iterable<HotRow>) {
     const record = fromHot(row);
     const { tenant } = record;
     let payload: Facts | undefined;
+    const payloadOf = (): Facts => {
+      payload ??= JSON.parse(record.payloadText) as Facts;
+      return payload;
+    };
     for (const place of record.places) {
       const head = load(tenant, place.log);
       if (head === undefined || isFeed(place)) continue;
       if (row.row <= (asOf.get(tenant, place.log) ?? 0)) continue;
-      heads.set(
-        tenant,
-        place.log,
-        advance(head, record, place, () => {
-          payload ??= JSON.parse(record.payloadText) as Facts;
-          return payload;
-        }),
-      );
+      heads.set(tenant, place.log, advance(head, record, place, payloadOf, mine));
     }
     hot.add(row.row, heads.get(tenant, record.by)?.run.root_id ?? record.by, record);
     ids.raise(record.id);

@@ -1,0 +1,184 @@
+// What happens in a world: who writes, who reads, who answers, and what breaks. Each is a function of the dice alone.
+
+import type { Event } from "@runwire/protocol";
+import { expectWorked, interrupt, prompts, type Work, work } from "./agents.js";
+import { expectFed, type Feeding, followList } from "./feeding.js";
+import { server } from "./network.js";
+import { type Decision, decide, expectDecided } from "./people.js";
+import { expectProduced, type Production, produce, story } from "./producing.js";
+import { expectHeard, type Reading, read, readMany } from "./reading.js";
+import { isThere, produceTree } from "./trees.js";
+import type { World } from "./world.js";
+
+/** What everybody did and heard, to be compared with the logs in the end. */
+export interface Told {
+  readonly productions: Production[];
+  /** Of a part of a tree: its run may have ended in any way. */
+  readonly parts: Production[];
+  readonly readings: Reading[];
+  readonly decisions: { readonly run_id: string; readonly of: readonly Decision[] }[];
+  readonly works: Work[];
+  readonly feedings: Feeding[];
+}
+
+export const toldNothing = (): Told => ({
+  productions: [],
+  parts: [],
+  readings: [],
+  decisions: [],
+  works: [],
+  feedings: [],
+});
+
+export type Life = (world: World, told: Told) => void;
+
+/** A few runs with those who write, follow and answer them, until all is done. */
+const runs: Life = (world, told) => {
+  for (let i = world.whole(1, 3); i > 0; i--) {
+    world.begin(`run ${i}`, async () => {
+      const approvals = [`appr_${i}_a`, `appr_${i}_b`];
+      const production = await produce(world, `run-${i}`, story(world, world.whole(10, 150), approvals));
+      const { run_id } = production;
+      told.productions.push(production);
+      told.decisions.push({ run_id, of: decide(world, run_id, approvals, world.whole(1, 3)) });
+      for (let r = world.whole(1, 4); r > 0; r--) {
+        await world.sleep(world.whole(0, 3000));
+        told.readings.push(read(world, `${r} of run ${i}`, run_id));
+      }
+      if (world.whole(0, 3) > 0) return;
+      await world.sleep(world.whole(0, 20_000));
+      await world.persistently(() => world.api.abort(run_id, "enough")).catch(() => {});
+    });
+  }
+  chaos(world);
+};
+
+/** Trees down to the deepest level, read at every level, and all of them on one connection. */
+const trees: Life = (world, told) => {
+  told.feedings.push(followList(world, "a reader"));
+  const roots: string[] = [];
+  for (let i = world.whole(1, 2); i > 0; i--) {
+    world.begin(`tree ${i}`, async () => {
+      const tree = await produceTree(world, `tree-${i}`, world.whole(20, 200), (one) => told.parts.push(one));
+      const { run_id } = tree.production;
+      roots.push(run_id);
+      told.productions.push(tree.production);
+      told.readings.push(read(world, `of tree ${i}`, run_id));
+      for (let r = Math.min(world.whole(0, 4), tree.children.length); r > 0; r--) {
+        const child_id = world.pick(tree.children);
+        if (await isThere(world, child_id, run_id))
+          told.readings.push(read(world, `${r} of ${child_id}`, child_id));
+      }
+      const there: string[] = [];
+      for (const child_id of tree.children)
+        if (there.length < 10 && (await isThere(world, child_id, run_id))) there.push(child_id);
+      told.readings.push(...readMany(world, `in tree ${i}`, [...roots, ...there]));
+      if (world.whole(0, 3) > 0) return;
+      await world.persistently(() => world.api.abort(run_id, "enough")).catch(() => {});
+    });
+  }
+  world.begin("one that nobody writes on", async () => {
+    const drafts = story(world, 20, []);
+    const goneAfter = world.whole(0, 15);
+    told.productions.push(await produce(world, "left", drafts, { lease_ms: 20_000, goneAfter }));
+    told.readings.push(read(world, "of what is left", told.productions.at(-1)?.run_id ?? ""));
+  });
+  chaos(world, true);
+};
+
+/** The built-in agent, with somebody who watches it on a laptop. */
+const agents: Life = (world, told) => {
+  told.feedings.push(followList(world, "a reader"));
+  world.begin("the agent", async () => {
+    const one = await work(world, "demo", world.pick(prompts));
+    told.works.push(one);
+    if (world.whole(0, 1) === 0) interrupt(world, one);
+    told.readings.push(read(world, "of the demo", one.run_id));
+    const production = await produce(world, "beside", story(world, world.whole(5, 40), []));
+    told.productions.push(production);
+    const [laptop] = laptops;
+    told.readings.push(
+      ...world.time.as(laptop, () => [
+        read(world, "on a laptop", one.run_id),
+        ...readMany(world, "on a laptop", [one.run_id, production.run_id]),
+      ]),
+    );
+  });
+  chaos(world, true);
+};
+
+const laptops = ["a laptop"] as const;
+
+export const lives = { runs, trees, agents } as const;
+export type LifeName = keyof typeof lives;
+
+/** What happens to servers, for a while: then the world calms down, and everybody can finish. */
+function chaos(world: World, standsStill = false): void {
+  world.begin("chaos", async () => {
+    for (let left = world.whole(2, 12); left > 0; left--) {
+      await world.sleep(world.whole(10, 4000));
+      switch (world.whole(0, standsStill ? 7 : 5)) {
+        case 0:
+          world.kill();
+          break;
+        case 1:
+          await world.leave();
+          break;
+        case 2:
+        case 3:
+          await ambushed(world);
+          break;
+        case 4:
+          world.disk.full = true;
+          await world.sleep(world.whole(10, 3000));
+          world.disk.full = false;
+          break;
+        case 6:
+          await stopped(world, server, world.pick([100, 5000, 60_000, 400_000]));
+          break;
+        case 7:
+          await stopped(world, world.pick(laptops), world.pick([20_000, 600_000, 3_600_000]));
+          break;
+        default:
+          world.time.jump(world.pick([-3_600_000, 60_000, 86_400_000]));
+          world.network.cutAll();
+      }
+      await world.sleep(world.whole(0, 5000));
+      await world.start();
+    }
+  });
+}
+
+/** A process that stands still while time goes on; its connections may not outlive that. */
+async function stopped(world: World, owner: string, ms: number): Promise<void> {
+  world.time.standStill(owner);
+  await world.sleep(ms);
+  if (world.whole(0, 1) === 0) world.network.cutAll(owner);
+  world.time.goOn(owner);
+}
+
+/** Killed right before, or right after, something is stored. */
+async function ambushed(world: World): Promise<void> {
+  let isStruck = false;
+  const callOff = world.disk.ambush(world.pick(["before", "after"]), () => {
+    isStruck = true;
+    world.kill();
+  });
+  for (let waits = 0; waits < 100 && !isStruck; waits++) await world.sleep(100);
+  callOff();
+}
+
+/** `calmly` is what the agent comes to for a prompt where nothing happens to it. */
+export async function expectTold(
+  told: Told,
+  logOf: (run_id: string, view: "default" | "full") => Promise<readonly Event[]>,
+  feed: string,
+  calmly: (prompt: string) => object | undefined,
+): Promise<void> {
+  for (const made of told.productions) expectProduced(made, await logOf(made.run_id, "full"));
+  for (const made of told.parts) expectProduced(made, await logOf(made.run_id, "full"));
+  for (const { run_id, of } of told.decisions) expectDecided(of, await logOf(run_id, "full"));
+  for (const reading of told.readings) expectHeard(reading, await logOf(reading.run_id, reading.view));
+  for (const one of told.works) expectWorked(one, await logOf(one.run_id, "full"), calmly(one.prompt));
+  for (const feeding of told.feedings) expectFed(feeding, await logOf(feed, "default"));
+}

@@ -1,0 +1,85 @@
+// One small world, and every moment of its write path: what is about to be stored, what is stored and nobody knows, what
+// was asked for. At one moment after the other something happens to the server, until there is none left.
+
+import { work } from "./agents.js";
+import type { Moment } from "./disk.js";
+import type { Life } from "./lives.js";
+import { server } from "./network.js";
+import { decide } from "./people.js";
+import { produce } from "./producing.js";
+import { read, readMany } from "./reading.js";
+import { produceTree } from "./trees.js";
+import type { World } from "./world.js";
+
+export const happenings = ["killed", "left", "stopped"] as const;
+export type Happening = (typeof happenings)[number];
+
+export interface Strike {
+  readonly moment: Moment;
+  /** Which of them, from 1. */
+  readonly n: number;
+  readonly happening: Happening;
+  /** Whether it came to that many. */
+  isStruck: boolean;
+}
+
+/** A run with a request and an answer, a tree whose root ends it, the agent, and readers of all of them. */
+export function momentLife(strike: Strike): Life {
+  return (world, told) => {
+    beset(world, strike);
+    world.begin("a run", async () => {
+      const drafts = [
+        { type: "text.delta", payload: { text: "a ", n: 1 } },
+        { type: "approval.requested", payload: { approval_id: "appr_1", n: 2 } },
+        { type: "tool.start", payload: { call_id: "c", tool: "look", n: 3 } },
+        { type: "text.delta", payload: { text: "b ", n: 4 } },
+        { type: "tool.end", payload: { call_id: "c", ok: true, output: "x".repeat(70_000), n: 5 } },
+        { type: "run.lifecycle", payload: { state: "done" } },
+      ] as const;
+      const made = await produce(world, "small", drafts as never);
+      told.productions.push(made);
+      told.decisions.push({ run_id: made.run_id, of: decide(world, made.run_id, ["appr_1"], 2) });
+      told.readings.push(read(world, "of it", made.run_id), read(world, "of it again", made.run_id));
+    });
+    world.begin("a tree", async () => {
+      const { production } = await produceTree(world, "tree", 20, (one) => told.parts.push(one));
+      told.productions.push(production);
+      told.readings.push(...readMany(world, "of the tree", [production.run_id]));
+    });
+    world.begin("the agent", async () => {
+      const one = await work(world, "small", "tell me about uPlot");
+      told.works.push(one);
+      told.readings.push(read(world, "of the agent", one.run_id));
+    });
+  };
+}
+
+function beset(world: World, strike: Strike): void {
+  let left = strike.n;
+  const callOff = world.disk.watch((moment) => {
+    if (moment !== strike.moment) return;
+    left -= 1;
+    if (left > 0) return;
+    callOff();
+    strike.isStruck = true;
+    world.begin(`${strike.happening} ${strike.moment} ${strike.n}`, () => happen(world, strike.happening));
+  });
+}
+
+async function happen(world: World, happening: Happening): Promise<void> {
+  switch (happening) {
+    case "killed":
+      world.kill();
+      break;
+    case "left":
+      await world.leave();
+      break;
+    case "stopped":
+      world.time.standStill(server);
+      await world.sleep(120_000);
+      world.time.goOn(server);
+      return;
+  }
+  await world.sleep(200);
+  await world.start();
+}

@@ -1,0 +1,58 @@
+// Where each call of an answer stands: the calls' part of the fold.
+
+import type { Event, Facts } from "@runwire/protocol";
+import type { Call } from "./model.js";
+import { type Opened, openAfter } from "./opened.js";
+
+export interface CallWork extends Call {
+  readonly status: "called" | "running" | "ended";
+  readonly ok: boolean;
+  readonly output: unknown;
+  readonly approval: Ask | null;
+  readonly question: Ask | null;
+  /** The child that it spawned. */
+  readonly child_id: string | null;
+  /** What it has begun and not ended. */
+  readonly open: readonly Opened[];
+}
+
+/** A request to people that belongs to a call. */
+export interface Ask {
+  readonly id: string;
+  readonly resolved: Facts | null;
+}
+
+export function newCall(call: Call): CallWork {
+  return {
+    ...call,
+    status: "called",
+    ok: false,
+    output: null,
+    approval: null,
+    question: null,
+    child_id: null,
+    open: [],
+  };
+}
+
+export function withCall(
+  calls: readonly CallWork[],
+  call_id: unknown,
+  more: Partial<CallWork>,
+): readonly CallWork[] {
+  return calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call));
+}
+
+export function withOpened(calls: readonly CallWork[], event: Event): readonly CallWork[] {
+  const call = calls.find(({ call_id }) => call_id === event.scope?.tool_call_id);
+  return call === undefined ? calls : withCall(calls, call.call_id, { open: openAfter(call.open, event) });
+}
+
+export function withAnswer(
+  calls: readonly CallWork[],
+  kind: "approval" | "question",
+  id: string,
+  resolved: Facts,
+): readonly CallWork[] {
+  return calls.map((call) => (call[kind]?.id === id ? { ...call, [kind]: { id, resolved } } : call));
+}

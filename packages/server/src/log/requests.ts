@@ -1,0 +1,81 @@
+// What a run asks of people: its approvals and questions, and how each was answered.
+
+import { type Facts, isObject, type Mine, withMember } from "@runwire/protocol";
+import { type Asked, shownApproval, shownQuestion } from "./asked.js";
+import type { Record } from "./record.js";
+
+export interface Request {
+  readonly kind: "approval" | "clarify";
+  readonly status: "pending" | "resolved" | "closed";
+  readonly expires_at: string | null;
+  readonly call_id: string | null;
+  /** The answer as JSON text: the same answer again is not a conflict. */
+  readonly answer: string | null;
+  /** What is asked, as long as it is open. */
+  readonly asked: Asked | null;
+}
+
+export interface Requests {
+  readonly [id: string]: Request;
+}
+
+export function newRequest(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {
+  const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
+  const call_id = typeof p.call_id === "string" ? p.call_id : null;
+  const shown = kind === "approval" ? shownApproval(p) : shownQuestion(p);
+  return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
+}
+
+export interface RequestCounts {
+  readonly all: number;
+  /** Those that wait. */
+  readonly open: number;
+}
+
+/** What a head holds of them. */
+interface Asking {
+  requests: Requests;
+  asked: RequestCounts | null;
+}
+
+export function ask(head: Asking, id: string, request: Request, mine: Mine): void {
+  const { all, open } = requestCounts(head);
+  const known = Object.hasOwn(head.requests, id) ? head.requests[id] : undefined;
+  head.asked = {
+    all: known === undefined ? all + 1 : all,
+    open: known?.status === "pending" ? open : open + 1,
+  };
+  head.requests = withMember(mine, head.requests, id, request);
+}
+
+/** An answer that nobody asked for changes nothing. */
+export function resolve(head: Asking, kind: Request["kind"], id: string, p: Facts, mine: Mine): void {
+  const known = pendingRequest(head.requests, kind, id);
+  if (known === undefined) return;
+  const { all, open } = requestCounts(head);
+  head.asked = { all, open: open - 1 };
+  const closed = p.outcome === "expired" || p.outcome === "closed";
+  const status = closed ? "closed" : "resolved";
+  const answered: Request = { ...known, status, answer: answerOf(known.kind, p), asked: null };
+  head.requests = withMember(mine, head.requests, id, answered);
+}
+
+export function requestCounts({ asked, requests }: Readonly<Asking>): RequestCounts {
+  if (asked !== null) return asked;
+  const all = Object.values(requests);
+  return { all: all.length, open: all.filter(({ status }) => status === "pending").length };
+}
+
+/** The open request of this kind and id. An approval under a question's id resolves nothing. */
+export function pendingRequest(requests: Requests, kind: Request["kind"], id: string): Request | undefined {
+  const known = Object.hasOwn(requests, id) ? requests[id] : undefined;
+  return known?.kind === kind && known.status === "pending" ? known : undefined;
+}
+
+/** An answer as it is compared with the next one: the payload's, or what stands for it where it was spilled. */
+export function answerOf(kind: Request["kind"], p: Facts): string {
+  const member = kind === "approval" ? "input" : "answer";
+  const { spilled } = p;
+  const given = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : (p[member] ?? null);
+  return JSON.stringify(kind === "approval" ? [p.decision, given] : given);
+}

@@ -1,0 +1,78 @@
+// A run's children: which there are, and one more.
+
+import { z } from "zod";
+import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
+import { type Call, type Reply, type Route, route } from "../http/route.js";
+import { id, json, members, runSummary as runShape } from "../http/shapes.js";
+import type { Rooms } from "../rooms.js";
+import { readableHead } from "../transports/open.js";
+import { runSummary } from "./summary.js";
+
+const newChild = z.strictObject({
+  prompt: z.string().min(1),
+  tools_allowed: z.array(z.string()).nullish(),
+  child_id: id.nullish(),
+});
+
+export function childRoutes(rooms: Rooms): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/v1/agent/runs/:id/children",
+      does: "child runs",
+      scope: "read",
+      answers: { 200: { does: "children", content: json(members({ children: z.array(runShape) })) } },
+      handle: (call) => children(rooms, call),
+    }),
+    route({
+      method: "POST",
+      path: "/v1/agent/runs/:id/children",
+      does: "spawn a child run",
+      scope: "write",
+      body: newChild,
+      headers: idempotencyHeader,
+      answers: {
+        201: {
+          does: "the child",
+          content: json(members({ run_id: id, parent_id: id, state: z.string(), stream_url: z.string() })),
+        },
+      },
+      handle: (call) => spawnChild(rooms, call),
+    }),
+  ];
+}
+
+async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
+  await readableHead(rooms, key);
+  const tree = await rooms.store.tree(key);
+  const below = tree.filter(({ parent_id }) => parent_id === key.run_id);
+  const heads = await Promise.all(
+    below.map(({ run_id }) => rooms.store.head({ tenant: key.tenant, run_id })),
+  );
+  return {
+    status: 200,
+    body: { children: heads.flatMap((head) => (head === undefined ? [] : [runSummary(head)])) },
+  };
+}
+
+async function spawnChild(
+  { ingest, store, agent }: Rooms,
+  { req, body, run: key }: Call<unknown, z.output<typeof newChild>>,
+): Promise<Reply> {
+  const { prompt, child_id, tools_allowed } = body;
+  const child = {
+    prompt,
+    ...(child_id == null ? {} : { child_id }),
+    ...(tools_allowed == null ? {} : { tools_allowed }),
+  };
+  const spawned = await ingest.spawn(key, child, idempotencyOf(req, key.run_id, body));
+  const child_key = { tenant: key.tenant, run_id: spawned.child_id };
+  // Whoever writes the parent writes the child.
+  if ((await store.head(child_key))?.run.external === false) agent?.take(child_key);
+  const stream_url = `/v1/agent/runs/${spawned.child_id}/stream`;
+  return {
+    status: 201,
+    body: { run_id: spawned.child_id, parent_id: key.run_id, state: "running", stream_url },
+    headers: replayedHeader(spawned),
+  };
+}
