@@ -203,6 +203,18 @@ describe("segments", { timeout: lawMsMax }, () => {
       }));
   }
 
+  it("keep up with whoever appends, however fast and however much", () =>
+    onTrial(openSqlite(server, { hotRowsMax: 10 }), async ({ folder, ingest, store }) => {
+      const key = await newRun({ ingest });
+      const large: Draft = { type: "custom", payload: { text: "x".repeat(16 * 1024) } };
+      const batch = Array.from({ length: 200 }, () => large);
+      for (let batches = 0; batches < 8; batches++) {
+        await ingest.append(key, batch);
+        expect(hotRows(folder)).toBeLessThan(3 * batch.length);
+      }
+      expect(await wholeLog(store, key, "full")).toHaveLength(8 * batch.length + 2);
+    }));
+
   it("that cannot be written keep no append waiting and no close", () =>
     onTrial(openSqlite(server, { hotRowsMax: 10 }), async (trial) => {
       const key = await newRun(trial);

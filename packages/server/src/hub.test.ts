@@ -9,6 +9,9 @@ const cut = 500;
 const eventAt = (pos: number) =>
   ({ pos, type: "custom", payloadText: "x".repeat(100), child_id: null }) as unknown as StoredEvent;
 
+const key = { tenant: "t", run_id: "run_a" };
+const listener = { moved() {}, gone() {}, failed() {}, lagBytes: () => undefined };
+
 /** A log that is all in memory. */
 const store = {
   head: async () => ({ views: { default: { pos: eventsMax }, full: { pos: eventsMax } } }),
@@ -18,8 +21,7 @@ const store = {
 
 describe("whoever reads a long log that others have read", () => {
   it("lets others come in between", async () => {
-    const listener = { moved() {}, gone() {}, lagBytes: () => undefined };
-    const log = await hub(store, memoryBus()).follow({ tenant: "t", run_id: "run_a" }, "default", listener);
+    const log = await hub(store, memoryBus()).follow(key, "default", listener);
     const readAll = async (): Promise<{ readonly turns: number; readonly reads: number }> => {
       let [turns, reads, isOver] = [0, 0, false];
       const turn = (): void => {
@@ -35,5 +37,27 @@ describe("whoever reads a long log that others have read", () => {
     const { turns, reads } = await readAll();
     expect(reads).toBe(eventsMax / cut);
     expect(turns).toBeGreaterThanOrEqual(reads - 2);
+  });
+});
+
+describe("a store that cannot be read", () => {
+  const damaged = (): Promise<never> => Promise.reject(new Error("damaged"));
+
+  it("fails those who read on, and nobody else", async () => {
+    const bus = memoryBus();
+    const following = hub({ ...store, read: damaged } as unknown as Store, bus);
+    const failed = new Promise<void>((resolve) => {
+      void following.follow(key, "default", { ...listener, failed: resolve }).then(() => bus.publish(key));
+    });
+    await failed;
+  });
+
+  it("is asked again by the next who comes", async () => {
+    let isDamaged = true;
+    const head: Store["head"] = (asked) => (isDamaged ? damaged() : store.head(asked));
+    const following = hub({ ...store, head } as unknown as Store, memoryBus());
+    await expect(following.follow(key, "default", listener)).rejects.toThrow("damaged");
+    isDamaged = false;
+    expect((await following.follow(key, "default", listener)).end).toBe(eventsMax);
   });
 });

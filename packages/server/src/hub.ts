@@ -13,6 +13,8 @@ export interface Listener {
   moved(): void;
   /** The log is no longer there. */
   gone(): void;
+  /** The log could not be read on. */
+  failed(): void;
   /** How far it is behind the head; undefined until it has once been there. */
   lagBytes(): number | undefined;
 }
@@ -57,7 +59,12 @@ export function hub(store: Store, bus: Bus): Hub {
       rang = true;
       log?.ring();
     });
-    const head = await store.head(key);
+    const head = await store.head(key).catch((error: unknown) => {
+      // Whoever comes next tries anew.
+      unlisten();
+      logs.delete(name);
+      throw error;
+    });
     log = followedLog(store, key, view, head?.views[view].pos ?? 0, shared, () => {
       unlisten();
       logs.delete(name);
@@ -137,6 +144,9 @@ function followedLog(
         for (const range of toRanges(log.end, events)) push(range);
         for (const listener of [...listeners]) listener.moved();
       }
+    } catch {
+      // Each is told, and asks again by itself; why a read fails is the store's to say.
+      for (const listener of [...listeners]) listener.failed();
     } finally {
       reading = false;
     }

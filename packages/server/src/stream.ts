@@ -217,6 +217,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   const listener: Listener = {
     moved: pump,
     gone: () => close("leaving"),
+    failed: () => close("broken"),
     lagBytes: () => (log === undefined || passed === undefined ? undefined : log.weights.all - passed.all),
   };
   log = await hub.follow(options.key, options.view, listener).catch((error: unknown) => {

@@ -164,6 +164,9 @@ export function write(
         if (life.signal.aborted) await world.sleep(world.whole(0, 3000));
         else if (error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001") made.isOver = true;
         else if (error instanceof RunwireError && error.code === "KAI-RUN-STATE-0001") await world.sleep(500);
+        // What its life before had still on the way was stored since it asked how far that had come: it asks again.
+        else if (error instanceof RunwireError && error.code === "KAI-PRODUCER-GAP-0001")
+          await world.sleep(500);
         else throw error;
       } finally {
         life.abort(new Error("its life is over"));

@@ -156,7 +156,7 @@ describe("the built-in agent", () => {
   });
 });
 
-describe("the write path", () => {
+describe.runIf(isSoak)("the write path", () => {
   const moments = (["asked", "before", "after"] as const).flatMap((moment) =>
     happenings.map((happening) => ({ moment, happening })),
   );

@@ -23,7 +23,7 @@ function treeStory(
   world: World,
   name: string,
   length: number,
-): Tree["children"] & { drafts?: readonly Draft[] } {
+): { readonly children: readonly string[]; readonly drafts: readonly Draft[] } {
   const drafts: Draft[] = [];
   const root: Member = { run_id: "", parent: null, depth: 0 };
   let live: Member[] = [root];
@@ -67,7 +67,7 @@ function treeStory(
     }
   }
   drafts.push({ type: "run.lifecycle", payload: { state: "done" } });
-  return Object.assign(children, { drafts });
+  return { children, drafts };
 }
 
 export async function produceTree(
@@ -76,8 +76,8 @@ export async function produceTree(
   length: number,
   others: (production: Production) => void,
 ): Promise<Tree> {
-  const children = treeStory(world, name, length);
-  const production = await produce(world, name, children.drafts ?? []);
+  const { children, drafts } = treeStory(world, name, length);
+  const production = await produce(world, name, drafts);
   for (const run_id of children.filter(() => world.whole(0, 3) === 0))
     world.begin(`another producer of ${run_id}`, async () => {
       if (!(await isThere(world, run_id, production.run_id))) return;

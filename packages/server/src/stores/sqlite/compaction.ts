@@ -2,6 +2,7 @@
 // longest first, its oldest rows up to half a megabyte. What is dropped from `hot` and what is added to
 // `segments` is one transaction, so an event is always in exactly one of them.
 
+import { limits } from "@runwire/protocol";
 import { type Head, isEnded } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
@@ -25,6 +26,12 @@ export interface CompactionStep {
 }
 
 const stepBytes = 512 * 1024;
+/**
+ * The hot part is memory. At so many times its limit, batches bring more than small steps take away: then a step is as
+ * large as a batch may be, and whoever appends waits for it.
+ */
+const behindMax = 4;
+const largeStepBytes = 2 * limits.batchBytesMax;
 
 export type HeadOf = (tenant: string, log: string) => Head | undefined;
 
@@ -39,11 +46,12 @@ export interface Compaction {
 
 export function compaction(parts: CompactionParts): Compaction {
   const { hot, segments, heads, hotRowsMax, hotBytesMax } = parts;
-  const isDue = (): boolean => hot.rows > hotRowsMax || hot.bytes > hotBytesMax;
+  const isOver = (times: number): boolean => hot.rows > times * hotRowsMax || hot.bytes > times * hotBytesMax;
+  const isDue = (): boolean => isOver(1);
 
   function step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined {
     if (of === undefined && !isDue()) return undefined;
-    const oldest = hot.oldest(stepBytes, of);
+    const oldest = hot.oldest(isOver(behindMax) ? largeStepBytes : stepBytes, of);
     if (oldest === undefined) return undefined;
     const { tenant } = oldest;
     const writes: Write[] = [["dropHot", JSON.stringify(oldest.rows.map(({ row }) => row))]];

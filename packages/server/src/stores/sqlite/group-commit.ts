@@ -270,8 +270,8 @@ function writesOf(
   ageMs: number,
 ): Write[] {
   const list: Write[] = created.map(addRun);
-  for (const [i, record] of records.entries()) {
-    list.push(addHot(firstRow + i, record));
+  if (records.length > 0) list.push(addHot(firstRow, records));
+  for (const record of records) {
     for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
     for (const { ref, media_type, bytes } of record.blobs) {
       const { tenant, root_id } = (fresh.get(record.tenant, record.by) as Head).run;

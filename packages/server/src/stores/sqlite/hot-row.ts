@@ -3,7 +3,7 @@
 
 import { type EventType, RunwireError } from "@runwire/protocol";
 import type { Place, ProducerMark, Record } from "../../log/record.js";
-import { hotChecksum } from "./hot-checksum.js";
+import { hotChecksum, hotLine, joinHotLines } from "./hot-line.js";
 import type { Write } from "./schema.js";
 
 export interface HotRow {
@@ -21,7 +21,12 @@ export interface HotRow {
   readonly crc: number;
 }
 
-export function addHot(row: number, record: Record): Write {
+/** Stores the records of a commit. */
+export function addHot(firstRow: number, records: readonly Record[]): Write {
+  return ["addHot", joinHotLines(records.map((record, i) => lineOf(firstRow + i, record)))];
+}
+
+function lineOf(row: number, record: Record): string {
   const { id, ts, type, tenant, by, payloadText, scopeText, covers, producer } = record;
   const list = record.places
     .map((p) => `["${p.log}",${p.defaultPos},${p.defaultSeq},${p.fullPos},${p.fullSeq}]`)
@@ -29,14 +34,14 @@ export function addHot(row: number, record: Record): Write {
   const places = `[${list}]`;
   const mark =
     producer === null ? null : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
-  return ["addHot", row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark];
+  return hotLine([row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark]);
 }
 
 /** Throws where the disk gave back other bytes than it got. */
 export function fromHot(hot: HotRow): Record {
   const { row, id, ts, type, tenant, by_run, payload, scope, covers, crc } = hot;
   const columns = [row, id, ts, type, tenant, by_run, payload, scope, hot.places, covers, hot.producer];
-  if (hotChecksum(columns) !== crc) {
+  if (hotChecksum(hotLine(columns)) !== crc) {
     throw new RunwireError("KAI-SERVER-STORE-0003", `hot row ${row} (its checksum differs)`);
   }
   const places = (JSON.parse(hot.places) as [string, number, number, number, number][]).map(

@@ -1,7 +1,7 @@
 // A list of writes as one transaction: all of them are stored, or none.
 
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
-import { hotChecksum } from "./hot-checksum.js";
+import { hotColumns, hotLines } from "./hot-line.js";
 import { type Write, writes } from "./schema.js";
 
 export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) => void {
@@ -20,9 +20,8 @@ export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) 
     try {
       db.exec("BEGIN IMMEDIATE");
       for (const [name, ...values] of list) {
-        // Made here and not where the list is made, which has more to do.
-        if (name === "addHot") values.push(hotChecksum(values));
-        statement(name).run(...values);
+        if (name !== "addHot") statement(name).run(...values);
+        else for (const line of hotLines(String(values[0]))) statement(name).run(...hotColumns(line));
       }
       db.exec("COMMIT");
     } catch (error) {
