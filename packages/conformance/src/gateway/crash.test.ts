@@ -199,15 +199,8 @@ describe("a server that is killed", () => {
     for (const { heard, run_id, dialect, detail } of await Promise.all(readers)) {
       expect(heard).toEqual(await allEvents(server.url, run_id, { dialect, detail }));
     }
-    // A machine may be slow; what the log adds to a start is the server's own.
-    const restartMs = await killAndRestart();
-    const emptyFolder = mkdtempSync(join(tmpdir(), "runwire-empty-"));
-    const beganMs = performance.now();
-    const empty = await startServer(serve, emptyFolder);
-    const startMs = performance.now() - beganMs;
-    empty.kill("SIGKILL");
-    await empty.exited;
-    rmSync(emptyFolder, { recursive: true });
+    // A machine may be slow; what the log adds to a start is the server's own. The least of three is closest to it.
+    const [restartMs, startMs] = [await leastOf(3, killAndRestart), await leastOf(3, emptyStart)];
     const stored = [...logs.values()].reduce((sum, { full }) => sum + full.length, 0);
     process.stdout.write(
       `crash: ${rounds} kills, ${acks} batches acknowledged, ${stored} stored events; ` +
@@ -216,6 +209,23 @@ describe("a server that is killed", () => {
     expect(restartMs - startMs).toBeLessThan(recoveryMsMax);
     expect(server.stderr).toBe("");
   });
+
+  async function emptyStart(): Promise<number> {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-empty-"));
+    const beganMs = performance.now();
+    const empty = await startServer(serve, folder);
+    const startMs = performance.now() - beganMs;
+    empty.kill("SIGKILL");
+    await empty.exited;
+    rmSync(folder, { recursive: true });
+    return startMs;
+  }
+
+  async function leastOf(times: number, measure: () => Promise<number>): Promise<number> {
+    let least = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < times; i++) least = Math.min(least, await measure());
+    return least;
+  }
 
   it("sends what was pending when it is back, though nobody writes any more", async () => {
     const run_id = await createRun(server.url);

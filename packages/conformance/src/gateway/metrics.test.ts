@@ -229,7 +229,7 @@ describe("readers", () => {
       const rounds = Array.from({ length: 20 }, (_, k) => [
         reasoning("r".repeat(40_000)),
         text("t".repeat(20_000)),
-        tool(`call_${i}_${k}`),
+        tool(`call_${k}`),
       ]);
       await append(url, run_id, ...rounds.flat());
     }
