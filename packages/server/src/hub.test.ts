@@ -61,3 +61,27 @@ describe("a store that cannot be read", () => {
     expect((await following.follow(key, "default", listener)).end).toBe(eventsMax);
   });
 });
+
+describe("a log that moves while it is being opened", () => {
+  it("is heard of, though nothing follows", async () => {
+    const bus = memoryBus();
+    let end = 5;
+    const moving = {
+      ...store,
+      // By the time the answer is there it is old.
+      async head() {
+        const head = { views: { default: { pos: end }, full: { pos: end } } };
+        if (end === 5) {
+          end = 6;
+          bus.publish(key);
+        }
+        return head;
+      },
+      read: async (_key: unknown, _view: unknown, after: number) => (after < end ? [eventAt(after + 1)] : []),
+    };
+    const moved = new Promise<void>((resolve) => {
+      void hub(moving as unknown as Store, bus).follow(key, "default", { ...listener, moved: resolve });
+    });
+    await moved;
+  });
+});

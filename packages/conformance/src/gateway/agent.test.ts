@@ -122,7 +122,6 @@ describe("the demo", () => {
   });
 
   it.each([
-    [{}, kills],
     [{ agent: "tot", tools: [] }, kills / 2],
     [{ agent: "got", got_adaptive: true, tools: [] }, kills / 2],
   ])("says and does the same, whenever its server is killed: %j", async (asked, count) => {
