@@ -18,7 +18,7 @@ function checkAll(readers: readonly Reader[], events: number): void {
 }
 
 /** One event a turn to many readers: CPU per delivered event. */
-export function fanOut(readers: number, turns: number): Scenario {
+export function fanOut(readers: number, turnsMax: number): Scenario {
   return {
     name: `fan-out, 1 run × ${readers} SSE readers, one event a turn`,
     measures: "server CPU per delivered event",
@@ -30,6 +30,7 @@ export function fanOut(readers: number, turns: number): Scenario {
         await post.post(append, `[${toolStart(i)}]`);
         await Promise.all(opened.map((reader) => reader.reached(i)));
       };
+      const turns = Math.ceil(turnsMax * server.share);
       // A server that has just started compiles its own code; what is measured is one that runs.
       const warmUp = Math.ceil(turns / 4);
       for (let i = 1; i <= warmUp; i++) await turn(i);
