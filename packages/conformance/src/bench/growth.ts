@@ -9,7 +9,7 @@ export interface Growth {
   readonly measures: string;
   readonly points: readonly number[];
   /** One figure for each point, from one server that grows. */
-  run(server: Server): Promise<readonly number[]>;
+  run(server: Server, points: readonly number[]): Promise<readonly number[]>;
 }
 
 /** CPU per single-event append while so many runs live. */
@@ -18,7 +18,7 @@ export function liveRunsGrowth(points: readonly number[], appends: number): Grow
     name: "live runs",
     measures: "CPU µs per appended event",
     points,
-    async run(server) {
+    async run(server, points) {
       const post = server.poster(16);
       const targets: Target[] = [];
       const figures: number[] = [];
@@ -40,7 +40,7 @@ export function readersGrowth(points: readonly number[], deliveries: number): Gr
     name: "readers of a run",
     measures: "CPU µs per delivery",
     points,
-    async run(server) {
+    async run(server, points) {
       const post = server.poster(1);
       const { append, stream } = await server.open(post);
       let sent = 0;
@@ -58,7 +58,7 @@ export function readersGrowth(points: readonly number[], deliveries: number): Gr
       for (const wanted of points) {
         await inParallel(wanted - readers.length, 50, async () => readers.push(await server.reader(stream)));
         await Promise.all(readers.map((reader) => reader.reached(sent)));
-        const count = Math.min(10_000, Math.max(8, Math.ceil(deliveries / wanted)));
+        const count = Math.min(3000, Math.max(8, Math.ceil(deliveries / wanted)));
         figures.push(((await cpuPer(server, count, (some) => turns(some, readers))) - alone) / wanted);
       }
       for (const reader of readers) reader.close();
@@ -74,7 +74,7 @@ export function lengthGrowth(points: readonly number[], appends: number): Growth
     name: "events in the run",
     measures: "CPU µs per event to 10 readers",
     points,
-    async run(server) {
+    async run(server, points) {
       const post = server.poster(1);
       const { append, stream } = await server.open(post);
       const figures: number[] = [];
@@ -111,7 +111,7 @@ export function depthGrowth(points: readonly number[], appends: number): Growth 
     name: "levels of children",
     measures: "CPU µs per appended event",
     points,
-    async run(server) {
+    async run(server, points) {
       const post = server.poster(16);
       let run = await createRun(post);
       let depth = 0;

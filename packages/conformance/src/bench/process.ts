@@ -57,7 +57,9 @@ export function startRunwire(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
   // `npm run bench` runs at the root of the repository.
   const bin = resolve("packages/cli/bin/runwire.js");
-  return start("runwire", process.execPath, [bin, "serve", "--port", "0", "--data", folder], {
+  // Of 10,000 readers the one who appends would be the one too many.
+  const room = ["--connections-per-tenant-max", "20000"];
+  return start("runwire", process.execPath, [bin, "serve", "--port", "0", "--data", folder, ...room], {
     folder,
     async open(post) {
       const id = await createRun(post);
