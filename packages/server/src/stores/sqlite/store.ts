@@ -155,9 +155,11 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
     async read(key, view, after, bytesMax) {
       const { tenant, run_id } = key;
       // Whoever has far to go lets others come first: what is in memory would be read to its end in one turn of the loop.
-      if ((headFor(key)?.views[view].pos ?? 0) - after > cutEvents)
+      let head = headFor(key);
+      if ((head?.views[view].pos ?? 0) - after > cutEvents) {
         await new Promise((resolve) => setImmediate(resolve));
-      const head = headFor(key);
+        head = headFor(key);
+      }
       if (head === undefined || after >= head.views[view].pos) return [];
       if (isFeedLog(run_id)) return runs.feedEvents(tenant, run_id, after, cutEvents);
       const events = hot.events(tenant, run_id, view);
