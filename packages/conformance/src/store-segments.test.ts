@@ -253,7 +253,7 @@ function text(text: string): Draft {
 /** Compacts nothing until it is opened again, then all the time. */
 function laterAlways(): Open {
   let opens = 0;
-  return (folder, clock) => (opens++ === 0 ? openSqlite(server) : always)(folder, clock);
+  return (...given) => (opens++ === 0 ? openSqlite(server) : always)(...given);
 }
 
 function sql<T>(folder: string, ask: (db: DatabaseSyncInstance) => T): T {

@@ -83,6 +83,8 @@ export interface IngestOptions {
   readonly blobs?: CountedBlobs;
   /** What must not be stored; without it everything is, as it came. */
   readonly redact?: Redact;
+  /** Rings once after the delay, unless the returned function is called first. */
+  readonly after?: (delayMs: number, ring: () => void) => () => void;
 }
 
 export interface Ingest {
@@ -109,11 +111,16 @@ export interface Swept {
 
 const foldTriesMax = 20;
 
+function ringAfter(delayMs: number, ring: () => void): () => void {
+  const timer = setTimeout(ring, delayMs);
+  return () => clearTimeout(timer);
+}
+
 export function ingest(store: Store, transcripts: Transcripts, options: IngestOptions = {}): Ingest {
-  const { liveRunsMax = Number.POSITIVE_INFINITY, blobs, redact } = options;
+  const { liveRunsMax = Number.POSITIVE_INFINITY, blobs, redact, after = ringAfter } = options;
   const spilled = blobs === undefined ? store.append : spilling(store.append, blobs);
   const commits = redact === undefined ? spilled : redacting(spilled, redact);
-  const ticks = runMap<NodeJS.Timeout>();
+  const ticks = runMap<() => void>();
 
   /** Commits, and sees to it that pending deltas go out in time. The timer only says when to try. */
   async function change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T> {
@@ -139,12 +146,12 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
   function tickLater(key: RunKey): void {
     const { tenant, run_id } = key;
     if (ticks.has(tenant, run_id)) return;
-    const timer = setTimeout(() => {
+    const cancel = after(limits.tickMs, () => {
       ticks.delete(tenant, run_id);
       // A store that is down keeps the text in the full log; the sweeper tries again.
       change(key, (commit) => commit.tick(run_id)).catch(() => {});
-    }, limits.tickMs);
-    ticks.set(tenant, run_id, timer);
+    });
+    ticks.set(tenant, run_id, cancel);
   }
 
   return {
@@ -259,7 +266,7 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     },
 
     close() {
-      for (const timer of ticks.values()) clearTimeout(timer);
+      for (const cancel of ticks.values()) cancel();
     },
   };
 

@@ -2,7 +2,7 @@
 // `StoreUnderTest` and the write path that the implementer puts on top of it, opens it anew in the middle, and
 // holds its clock.
 //
-//   storeSuite("sqlite", (folder, clock) => …)
+//   storeSuite("sqlite", (folder, clock, options) => …)
 //
 // What only one implementation has (files, segments, fsync) is tested beside that implementation.
 

@@ -55,7 +55,9 @@ export async function onTrial(
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-store-"));
   const clock = heldClock();
-  let opened = open(folder, clock, options);
+  // No timer rings: what is due when time has passed is done where a law says so, and never between its steps.
+  const held: OpenOptions = { ...options, after: () => () => {} };
+  let opened = open(folder, clock, held);
   const close = async () => {
     opened.ingest.close();
     await opened.store.close();
@@ -73,7 +75,7 @@ export async function onTrial(
       async reopen(meanwhile = () => {}) {
         await close();
         meanwhile();
-        opened = open(folder, clock, options);
+        opened = open(folder, clock, held);
       },
     });
   } finally {

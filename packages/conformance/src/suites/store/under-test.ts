@@ -164,6 +164,7 @@ export interface Opened {
 
 export interface OpenOptions {
   readonly liveRunsMax?: number;
+  readonly after?: (delayMs: number, ring: () => void) => () => void;
 }
 
 /** Opens what the folder holds, or an empty store where it holds nothing. */
