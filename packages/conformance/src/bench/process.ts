@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { cpuMsOf, rssBytesOf } from "../proc.js";
 import {
   http,
   openReader,
@@ -50,8 +51,6 @@ export interface Manners {
   /** Goes with the server. */
   readonly folder?: string;
 }
-
-const ticksPerSecond = 100;
 
 export function startRunwire(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-bench-"));
@@ -148,14 +147,4 @@ function sumOf(pid: number, of: (pid: number) => number): number {
     .split(" ")
     .filter(Boolean);
   return [pid, ...children.map(Number)].reduce((sum, one) => sum + of(one), 0);
-}
-
-function cpuMsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
-}
-
-function rssBytesOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }

@@ -1,7 +1,7 @@
 // Random requests on every transport, to a server in a process of its own: it neither ends nor complains, it calls
 // nothing of this its own fault, and a bystander notices nothing.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { arbitraryDraftOf, namedTypes } from "../arbitraries.js";
 import { arbitraryJson, arbitraryText } from "../arbitrary-json.js";
+import { rssBytesOf } from "../proc.js";
 import { type Bystander, bystander } from "./bystander.js";
 import { call, createRun, lifecycle, runPath, tryAppend } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
@@ -51,7 +52,7 @@ afterAll(async () => {
 
 /** So many, some at once; each says what it was answered. */
 async function fuzz(one: (i: number) => Promise<string>): Promise<void> {
-  const before = residentBytes();
+  const before = rssBytesOf(server.pid);
   const statuses = new Set<string>();
   let next = 0;
   await Promise.all(
@@ -73,12 +74,7 @@ async function fuzz(one: (i: number) => Promise<string>): Promise<void> {
   expect(await Promise.race([server.exited, "running"])).toBe("running");
   expect(server.stderr).toBe("");
   expect((await call(url, "GET", "/readyz")).status).toBe(200);
-  if (isSoak) expect(residentBytes() - before).toBeLessThan(keptBytesMax);
-}
-
-function residentBytes(): number {
-  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+  if (isSoak) expect(rssBytesOf(server.pid) - before).toBeLessThan(keptBytesMax);
 }
 
 /** Made once from the seed, taken at random: making them costs more than sending them. */
