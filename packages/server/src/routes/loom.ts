@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Route, route } from "../http/route.js";
 import { json, members } from "../http/shapes.js";
 import type { Rooms } from "../rooms.js";
-import { loomSocket } from "../transports/loom-socket.js";
+import { loomSocket } from "./loom-socket.js";
 
 export function loomRoutes(rooms: Rooms): readonly Route[] {
   return [

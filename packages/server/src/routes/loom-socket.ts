@@ -9,13 +9,13 @@ import type { Upgrade } from "../http/route.js";
 import { abort } from "../log/lifecycle.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
-import { answerApproval } from "../routes/answers.js";
-import { begin } from "../routes/begin.js";
-import { newRun, runFor } from "../routes/runs.js";
 import type { RunKey } from "../store.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
+import { acceptor, inOrder, socketSink } from "../transports/socket.js";
 import { type Wire, websocketText } from "../wire.js";
-import { acceptor, inOrder, socketSink } from "./socket.js";
+import { answerApproval } from "./answers.js";
+import { begin } from "./begin.js";
+import { newRun, runFor } from "./runs.js";
 
 /** A run of this connection, by the id that its messages carry. */
 interface Told {
