@@ -253,7 +253,7 @@ export const errorTable = {
     grpc: "ABORTED",
     retry: false,
     title: "producer sequence gap",
-    help: "Send the events that are missing first; `GET …/producers/:id` tells the last one stored.",
+    help: "Numbers go on from the last one stored, in a new epoch too; `GET …/producers/:id` tells it. Send what is missing, or number anew from there.",
   },
   "KAI-AUTH-TOKEN-0001": {
     status: 401,
