@@ -156,7 +156,7 @@ describe("blobs", { timeout: lawMsMax }, () => {
         );
         const referred = new Set<string>();
         for (const key of keys) {
-          for (const e of await store.read(key, "full", 0, 1e9)) {
+          for (const e of (await store.read(key, "full", 0, 1e9)).events) {
             const { blob_ref } = e.payload as { blob_ref?: string };
             if (blob_ref !== undefined) referred.add(`${key.tenant}/${blob_ref}`);
           }
@@ -303,7 +303,7 @@ describe("after kill -9", { timeout: lawMsMax }, () => {
       await blobs.clean();
       const referred = new Set<string>();
       for (const { run } of (await store.listRuns("acme", { limit: 200 })).heads) {
-        for (const e of await store.read({ tenant: "acme", run_id: run.run_id }, "full", 0, 1e9)) {
+        for (const e of (await store.read({ tenant: "acme", run_id: run.run_id }, "full", 0, 1e9)).events) {
           const { blob_ref } = e.payload as { blob_ref?: string };
           if (blob_ref !== undefined) referred.add(blob_ref);
         }

@@ -51,7 +51,7 @@ it("a redacted value is in no file, whoever wrote it, and every event says what 
   const head = await store.head(key);
   expect(head?.run.metadata).toEqual({ secret: "[redacted]", kept: 1 });
   const told = new Map<string, unknown>();
-  for (const e of await store.read(key, "full", 0, 1e9)) {
+  for (const e of (await store.read(key, "full", 0, 1e9)).events) {
     if (e.child_id === null) told.set(e.type, (e.payload as Facts).redacted);
   }
   expect(Object.fromEntries(told)).toEqual({

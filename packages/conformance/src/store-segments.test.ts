@@ -195,7 +195,7 @@ describe("segments", { timeout: lawMsMax }, () => {
             await trial.ingest.append(whole, [numbered(99)]);
             await expectSoundTree(trial.store, whole);
             expect((await trial.store.head(damaged))?.views.full.pos).toBe(40);
-            const tail = await trial.store.read(damaged, "full", 39, 1 << 20);
+            const { events: tail } = await trial.store.read(damaged, "full", 39, 1 << 20);
             expect(tail.map(({ payload }) => payload)).toEqual([{ n: 7 }]);
           }),
           caseCount(6),

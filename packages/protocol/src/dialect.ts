@@ -25,9 +25,15 @@ export interface Numbering<S> {
   last(state: S): number;
 }
 
-/** A dialect of the log itself: an event is a message, and its number the cursor. */
+/** A dialect of the log itself: an event is a message, its number the cursor, and its stored line the data. */
 export interface LogDialect extends Dialect<null> {
   readonly cursor: "seq" | "pos";
+  /** How much of the line: up to the payload, and closed there, or all of it. */
+  readonly says: "payload" | "line";
+}
+
+export function isOfLog(dialect: Dialect): dialect is LogDialect {
+  return (dialect as Partial<LogDialect>).says !== undefined;
 }
 
 /** How a connection begins: at the start, after a cursor, at the start in spite of one, or with a snapshot. */

@@ -118,7 +118,7 @@ export function follower(store: Store, bus: Bus): AgentHost["follow"] {
     try {
       while (!signal.aborted) {
         moved = false;
-        const events = await store.read(run, view, at, readBytesMax);
+        const { events } = await store.read(run, view, at, readBytesMax);
         const last = events.at(-1);
         if (last !== undefined) {
           at = last.pos;

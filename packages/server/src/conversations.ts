@@ -29,7 +29,7 @@ export async function conversationTo(
 ): Promise<FoldedTo> {
   let conversation = emptyConversation;
   for (let at = 0; at < pos; ) {
-    const events = await store.read(key, "default", at, readBytesMax);
+    const { events } = await store.read(key, "default", at, readBytesMax);
     if (events.length === 0) break;
     for (const e of events) {
       conversation = converse(conversation, e);

@@ -56,7 +56,7 @@ export function encodings(store: Store): Encodings {
     const known = marksOf(`${key.tenant}/${key.run_id}/${view}/${dialect.name}`);
     let at: Mark = known.findLast(goesOn) ?? { pos: 0, state: dialect.first };
     for (;;) {
-      const events = await store.read(key, view, at.pos, readBytesMax);
+      const { events } = await store.read(key, view, at.pos, readBytesMax);
       if (events.length === 0) return at;
       for (const e of events) {
         const next = { pos: e.pos, state: dialect.step(at.state, e)[0] };

@@ -2,6 +2,7 @@ import type { StoredEvent } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { memoryBus } from "./bus.js";
 import { hub } from "./hub.js";
+import { stretchOf } from "./log/stretch.js";
 import type { Store } from "./store.js";
 
 const eventsMax = 10_000;
@@ -16,7 +17,7 @@ const listener = { moved() {}, gone() {}, failed() {}, lagBytes: () => undefined
 const store = {
   head: async () => ({ views: { default: { pos: eventsMax }, full: { pos: eventsMax } } }),
   read: async (_key: unknown, _view: unknown, after: number) =>
-    Array.from({ length: Math.min(cut, eventsMax - after) }, (_, i) => eventAt(after + i + 1)),
+    stretchOf(Array.from({ length: Math.min(cut, eventsMax - after) }, (_, i) => eventAt(after + i + 1))),
 } as unknown as Store;
 
 describe("whoever reads a long log that others have read", () => {
@@ -77,7 +78,8 @@ describe("a log that moves while it is being opened", () => {
         }
         return head;
       },
-      read: async (_key: unknown, _view: unknown, after: number) => (after < end ? [eventAt(after + 1)] : []),
+      read: async (_key: unknown, _view: unknown, after: number) =>
+        stretchOf(after < end ? [eventAt(after + 1)] : []),
     };
     const moved = new Promise<void>((resolve) => {
       void hub(moving as unknown as Store, bus).follow(key, "default", { ...listener, moved: resolve });

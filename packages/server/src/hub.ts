@@ -135,13 +135,13 @@ function followedLog(
     try {
       while (again && listeners.size > 0) {
         again = false;
-        const events = await store.read(key, view, log.end, readBytesMax);
-        if (events.length === 0) {
+        const stretch = await store.read(key, view, log.end, readBytesMax);
+        if (stretch.last === undefined) {
           if ((await store.head(key)) === undefined) for (const listener of [...listeners]) listener.gone();
           continue;
         }
         again = true;
-        for (const range of toRanges(log.end, events)) push(range);
+        for (const range of toRanges(log.end, stretch)) push(range);
         for (const listener of [...listeners]) listener.moved();
       }
     } catch {
@@ -174,10 +174,7 @@ function followedLog(
     }
     return shared.read(
       `${key.tenant}/${key.run_id}/${view}/${after}`,
-      async () => {
-        const events = await store.read(key, view, after, readBytesMax);
-        return toRanges(after, events)[0];
-      },
+      async () => toRanges(after, await store.read(key, view, after, readBytesMax))[0],
       () => log.end,
     );
   }

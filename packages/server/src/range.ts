@@ -1,8 +1,16 @@
 // A range is a stretch of one log, read once and shared: its events, what they weigh, and the bytes that each
 // wire makes of them.
 
-import { type EncoderState, endsRun, type Message, type StoredEvent } from "@runwire/protocol";
+import {
+  type EncoderState,
+  type EventType,
+  endsRun,
+  type Message,
+  type StoredEvent,
+} from "@runwire/protocol";
+import { countOf, lineWeight, typeOf } from "./log/lines.js";
 import { weightOf } from "./log/record.js";
+import { between, type Stretch, stretchOf } from "./log/stretch.js";
 import type { Wire } from "./wire.js";
 
 /** Bytes by what may be skipped. */
@@ -16,7 +24,8 @@ export interface Range {
   /** Events (after, to]. */
   readonly after: number;
   readonly to: number;
-  readonly events: readonly StoredEvent[];
+  readonly stretch: Stretch;
+  readonly last: StoredEvent;
   /** Whether its one event ends the run. */
   readonly terminal: boolean;
   readonly weights: Weights;
@@ -33,42 +42,46 @@ export interface Encoded {
 export const noWeight: Weights = { all: 0, reasoning: 0, text: 0 };
 
 /** Ranges of consecutive events; a terminal event gets one of its own, because the end is told per reader. */
-export function toRanges(after: number, events: readonly StoredEvent[]): readonly Range[] {
-  const last = events.at(-1);
+export function toRanges(after: number, stretch: Stretch): readonly Range[] {
+  const { last } = stretch;
   if (last === undefined) return [];
-  if (!endsRun(last)) return [rangeOf(after, events, false)];
-  const end = rangeOf(last.pos - 1, [last], true);
-  return events.length === 1 ? [end] : [rangeOf(after, events.slice(0, -1), false), end];
+  if (!endsRun(last)) return [rangeOf(after, stretch, last, false)];
+  const end = rangeOf(last.pos - 1, stretchOf([last]), last, true);
+  const before = between(stretch, after, last.pos - 1);
+  return before.last === undefined ? [end] : [rangeOf(after, before, before.last, false), end];
 }
 
-function rangeOf(after: number, events: readonly StoredEvent[], terminal: boolean): Range {
-  let all = 0;
-  let reasoning = 0;
-  let text = 0;
-  for (const e of events) {
-    const weight = weightOf(e);
-    all += weight;
-    if (e.type === "reasoning.delta") reasoning += weight;
-    else if (e.type === "text.delta") text += weight;
-  }
-  const to = events.at(-1)?.pos ?? after;
-  return { after, to, events, terminal, weights: { all, reasoning, text }, encoded: new Map() };
+function rangeOf(after: number, stretch: Stretch, last: StoredEvent, terminal: boolean): Range {
+  return { after, to: last.pos, last, stretch, terminal, weights: weigh(stretch), encoded: new Map() };
+}
+
+function weigh(stretch: Stretch): Weights {
+  const weights = { all: 0, reasoning: 0, text: 0 };
+  const add = (type: EventType, weight: number): void => {
+    weights.all += weight;
+    if (type === "reasoning.delta") weights.reasoning += weight;
+    else if (type === "text.delta") weights.text += weight;
+  };
+  const { lines } = stretch;
+  if (lines === undefined) for (const e of stretch.events) add(e.type, weightOf(e));
+  else for (let i = 0; i < countOf(lines); i++) add(typeOf(lines, i), lineWeight(lines, i));
+  return weights;
 }
 
 /** The part of a range that a reader inside it has not had; the range itself where it has had none. */
 export function restOf(range: Range, cursor: number): Range {
-  if (cursor === range.after) return range;
-  return rangeOf(
-    cursor,
-    range.events.filter((e) => e.pos > cursor),
-    range.terminal,
-  );
+  const { after, to, last, stretch, terminal } = range;
+  return cursor === after ? range : rangeOf(cursor, between(stretch, cursor, to), last, terminal);
 }
 
 export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
   let made = range.encoded.get(wire.name);
   if (made === undefined) {
-    made = encodeEvents(range.events, wire, state);
+    const { lines } = range.stretch;
+    made =
+      lines !== undefined && wire.frameLines !== undefined
+        ? { ...wire.frameLines(lines), state }
+        : encodeEvents(range.stretch.events, wire, state);
     range.encoded.set(wire.name, made);
   }
   return made;
@@ -92,9 +105,9 @@ export function encodeEvents(
 }
 
 /** The cursor of whoever has had this range, in the dialect's own number. */
-export function numberAfter({ events }: Range, { dialect }: Wire, state: EncoderState): number {
+export function numberAfter({ last }: Range, { dialect }: Wire, state: EncoderState): number {
   const { cursor } = dialect;
-  return typeof cursor === "object" ? cursor.last(state) : (events.at(-1)?.[cursor] ?? 0);
+  return typeof cursor === "object" ? cursor.last(state) : last[cursor];
 }
 
 export function plus(a: Weights, b: Weights): Weights {

@@ -1,11 +1,12 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { InboxItem, RunState, StoredEvent, View } from "@runwire/protocol";
+import type { InboxItem, RunState, View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head } from "./log/head.js";
 import type { Allowance, BlobRef } from "./log/record.js";
 import type { RunRecord } from "./log/run-record.js";
+import type { Stretch } from "./log/stretch.js";
 
 /** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
@@ -25,7 +26,7 @@ export interface Store {
    * Events after a position, in order: at least one if there is one, at most about `bytesMax`. Cuts fall at the
    * same places for readers that began at different ones, so what is made of a cut can be shared.
    */
-  read(key: RunKey, view: View, after: number, bytesMax: number): Promise<readonly StoredEvent[]>;
+  read(key: RunKey, view: View, after: number, bytesMax: number): Promise<Stretch>;
 
   /** The committed head, or undefined where this tenant has no such run. */
   head(key: RunKey): Promise<Head | undefined>;

@@ -7,14 +7,7 @@
 // A reader that falls behind is not queued for. Where its dialect allows dropping, and only after it has once
 // reached the head, it skips reasoning first, then text, never control, and is told how many.
 
-import {
-  type Close,
-  type EncoderState,
-  limits,
-  type Message,
-  type StoredEvent,
-  type View,
-} from "@runwire/protocol";
+import { type Close, type EncoderState, limits, type Message, type View } from "@runwire/protocol";
 import type { Followed, Hub, Listener } from "./hub.js";
 import type { StreamEnd } from "./metrics/streams.js";
 import type { Metrics } from "./metrics.js";
@@ -144,7 +137,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
       skip !== undefined
         ? encodeRest(range, skip)
         : heard > 0
-          ? encodeEvents(range.events, wire, state, heard)
+          ? encodeEvents(range.stretch.events, wire, state, heard)
           : encode(range, wire, state);
     state = encoded.state;
     if (encoded.messages > 0) heard = 0;
@@ -161,7 +154,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   /** What a reader that skips still gets of a range. */
   function encodeRest(range: Range, { to, text }: NonNullable<typeof skip>): Encoded {
     const skipped = { "reasoning.delta": 0, "text.delta": 0 };
-    const kept = range.events.filter(({ pos, type }) => {
+    const kept = range.stretch.events.filter(({ pos, type }) => {
       if (pos > to || (type !== "reasoning.delta" && !(text && type === "text.delta"))) return true;
       skipped[type] += 1;
       return false;
@@ -176,8 +169,7 @@ export async function openStream(hub: Hub, options: StreamOptions): Promise<Stre
   }
 
   function finish(range: Range): void {
-    const e = range.events[0] as StoredEvent;
-    const [ended, said] = wire.dialect.step(state, e);
+    const [ended, said] = wire.dialect.step(state, range.last);
     const unheard = heard === 0 ? said : said.filter(({ id }) => Number(id) > heard);
     const last: Message | undefined = unheard.at(-1);
     state = ended;

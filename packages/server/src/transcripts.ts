@@ -23,7 +23,7 @@ export function transcripts(store: Store): Transcripts {
           { ...emptyTranscript(key.run_id), ...(JSON.parse(kept.transcriptText) as Transcript) };
     let grownBytes = 0;
     while (transcript.pos < pos) {
-      const events = await store.read(key, view, transcript.pos, readBytesMax);
+      const { events } = await store.read(key, view, transcript.pos, readBytesMax);
       if (events.length === 0) break;
       const upTo = events.filter((e) => e.pos <= pos);
       transcript = reduceAll(transcript, upTo);

@@ -1,7 +1,8 @@
 // A wire is a dialect in a framing: what turns events into the bytes of one kind of connection. Bytes are made
 // once per range of events and shared by all its readers.
 
-import { type Dialect, type Message, sseFrame } from "@runwire/protocol";
+import { type Dialect, isOfLog, type LogDialect, type Message, sseHead, sseTail } from "@runwire/protocol";
+import { countOf, endOf, type Lines, payloadEndOf, seqOf, startOf, typeOf } from "./log/lines.js";
 
 export interface Wire {
   /** Tells apart what may not share bytes. */
@@ -9,6 +10,8 @@ export interface Wire {
   readonly dialect: Dialect;
   readonly framing: Framing;
   frame(messages: readonly Message[]): Buffer;
+  /** The same of stored lines, where they are what the dialect says. */
+  readonly frameLines?: (lines: Lines) => { readonly bytes: Buffer; readonly messages: number };
 }
 
 export type Framing = "sse" | "sse-mux" | "ndjson" | "websocket" | "in-process";
@@ -27,22 +30,39 @@ export function wire(dialect: Dialect, framing: Framing, chunked: boolean): Wire
 const wires = new WeakMap<Dialect, Map<string, Wire>>();
 
 function newWire(name: string, dialect: Dialect, framing: Framing, chunked: boolean): Wire {
-  const line = lines[framing];
+  const text = texts[framing];
   const frame =
-    line === undefined
+    text === undefined
       ? (messages: readonly Message[]) => Buffer.concat(messages.map(({ data }) => websocketText(data)))
-      : (messages: readonly Message[]) => bytesOf(messages, line, chunked);
-  return { name, dialect, framing, frame };
+      : (messages: readonly Message[]) => bytesOf(messages, text, chunked);
+  if (!isOfLog(dialect)) return { name, dialect, framing, frame };
+  const head =
+    text === undefined
+      ? (_: string, dataBytes: number) => websocketHead(dataBytes)
+      : (id: string) => text.head({ id });
+  const tail = text?.tail ?? "";
+  return {
+    name,
+    dialect,
+    framing,
+    frame,
+    frameLines: (lines) => ofLines(lines, dialect, head, tail, chunked),
+  };
 }
 
-const lines: { readonly [F in Framing]: ((message: Message) => string) | undefined } = {
-  sse: sseFrame,
+interface TextFraming {
+  head(message: Omit<Message, "data">): string;
+  readonly tail: string;
+}
+
+const texts: { readonly [F in Framing]: TextFraming | undefined } = {
+  sse: { head: sseHead, tail: sseTail },
   // Several runs share the connection; its cursor is a block of its own.
-  "sse-mux": ({ id: _, ...message }) => sseFrame(message),
-  ndjson: ({ data }) => `${data}\n`,
+  "sse-mux": { head: ({ id: _, ...message }) => sseHead(message), tail: sseTail },
+  ndjson: { head: () => "", tail: "\n" },
   websocket: undefined,
   // None of the three holds a tab or a line break where the next one begins.
-  "in-process": ({ id = "", event = "", data }) => `${id}\t${event}\t${data}\n`,
+  "in-process": { head: ({ id = "", event = "" }) => `${id}\t${event}\t`, tail: "\n" },
 };
 
 /** The messages of an in-process write. They share its bytes with other readers, and are each reader's own. */
@@ -60,27 +80,66 @@ export function messagesIn(bytes: Buffer): readonly Message[] {
     });
 }
 
-// Lines are written into one scratch buffer and copied out once: joining the strings first costs half as much
+// Messages are written into one scratch buffer and copied out once: joining the strings first costs half as much
 // again. HTTP/1.1 chunk framing is `<size in hex>\r\n<bytes>\r\n`; the room for its head is kept in front.
 let scratch = Buffer.allocUnsafe(1024 * 1024);
 const headRoom = 16;
 
-function bytesOf(messages: readonly Message[], line: (message: Message) => string, chunked: boolean): Buffer {
+function bytesOf(messages: readonly Message[], { head, tail }: TextFraming, chunked: boolean): Buffer {
   let at = headRoom;
   for (const message of messages) {
-    const text = line(message);
+    const text = `${head(message)}${message.data}${tail}`;
     // No character takes more than three bytes a unit.
-    const needed = at + text.length * 3 + 2;
-    if (needed > scratch.length) scratch = Buffer.concat([scratch.subarray(0, at)], needed * 2);
+    makeRoom(at, text.length * 3);
     at += scratch.write(text, at);
   }
+  return copied(at, chunked);
+}
+
+function ofLines(
+  lines: Lines,
+  { carries, cursor, says }: LogDialect,
+  head: (id: string, dataBytes: number) => string,
+  tail: string,
+  chunked: boolean,
+): { readonly bytes: Buffer; readonly messages: number } {
+  let at = headRoom;
+  let messages = 0;
+  for (let i = 0; i < countOf(lines); i++) {
+    if (carries !== "all" && !carries.has(typeOf(lines, i))) continue;
+    const start = startOf(lines, i);
+    const end = says === "line" ? endOf(lines, i) : payloadEndOf(lines, i);
+    const close = says === "line" ? "" : "}";
+    const number = cursor === "pos" ? lines.firstPos + i : seqOf(lines, i);
+    const before = head(String(number), end - start + close.length);
+    makeRoom(at, before.length + end - start + close.length + tail.length);
+    at = writeBytes(before, at);
+    lines.bytes.copy(scratch, at, start, end);
+    at = writeBytes(tail, writeBytes(close, at + end - start));
+    messages += 1;
+  }
+  return { bytes: copied(at, chunked), messages };
+}
+
+function makeRoom(at: number, bytes: number): void {
+  const needed = at + bytes + 2;
+  if (needed > scratch.length) scratch = Buffer.concat([scratch.subarray(0, at)], needed * 2);
+}
+
+/** A character a byte; for a few of them a call of Node's costs more. */
+function writeBytes(text: string, from: number): number {
+  let at = from;
+  for (let i = 0; i < text.length; i++) scratch[at++] = text.charCodeAt(i);
+  return at;
+}
+
+function copied(end: number, chunked: boolean): Buffer {
   // Nothing for nothing: an empty chunk would end the body.
-  if (!chunked || at === headRoom) return Buffer.from(scratch.subarray(headRoom, at));
-  const head = `${(at - headRoom).toString(16)}\r\n`;
+  if (!chunked || end === headRoom) return Buffer.from(scratch.subarray(headRoom, end));
+  const head = `${(end - headRoom).toString(16)}\r\n`;
   const from = headRoom - head.length;
-  scratch.write(head, from, "latin1");
-  at += scratch.write("\r\n", at, "latin1");
-  return Buffer.from(scratch.subarray(from, at));
+  writeBytes(head, from);
+  return Buffer.from(scratch.subarray(from, writeBytes("\r\n", end)));
 }
 
 export function chunk(bytes: Buffer): Buffer {
@@ -92,18 +151,14 @@ const crlf = Buffer.from("\r\n");
 
 /** An unmasked, unfragmented text frame (RFC 6455, 5.2). */
 export function websocketText(text: string): Buffer {
-  const length = Buffer.byteLength(text);
-  const headBytes = length < 126 ? 2 : length < 65536 ? 4 : 10;
-  const frame = Buffer.allocUnsafe(headBytes + length);
-  frame[0] = 0x81;
-  if (headBytes === 2) frame[1] = length;
-  else if (headBytes === 4) {
-    frame[1] = 126;
-    frame.writeUInt16BE(length, 2);
-  } else {
-    frame[1] = 127;
-    frame.writeBigUInt64BE(BigInt(length), 2);
-  }
-  frame.write(text, headBytes);
-  return frame;
+  const head = websocketHead(Buffer.byteLength(text));
+  return Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(text)]);
+}
+
+/** A character a byte. */
+function websocketHead(dataBytes: number): string {
+  if (dataBytes < 126) return String.fromCharCode(0x81, dataBytes);
+  if (dataBytes < 65536) return String.fromCharCode(0x81, 126, dataBytes >> 8, dataBytes & 0xff);
+  const length = [0, 0, 0, 0, dataBytes >>> 24, dataBytes >>> 16, dataBytes >>> 8, dataBytes];
+  return String.fromCharCode(0x81, 127, ...length.map((byte) => byte & 0xff));
 }

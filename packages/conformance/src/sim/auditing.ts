@@ -57,7 +57,7 @@ export function auditor(): Auditor {
     for (const view of views) {
       const { events } = known.views[view];
       for (;;) {
-        const cut = await store.read(key, view, events.length, readBytes);
+        const { events: cut } = await store.read(key, view, events.length, readBytes);
         if (cut.length === 0) break;
         for (const e of cut) take(known, view, e);
       }

@@ -12,6 +12,7 @@ export const koder: LogDialect = {
   name: "koder",
   carries: coreTypes,
   cursor: "seq",
+  says: "payload",
   backpressure: "drop",
   first: null,
 

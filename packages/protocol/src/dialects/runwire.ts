@@ -11,6 +11,7 @@ export const runwire: LogDialect = {
   name: "runwire",
   carries: "all",
   cursor: "pos",
+  says: "line",
   backpressure: "lossless",
   first: null,
   step: (_state, e) => [null, [{ id: String(e.pos), data: runwireText(e) }]],

@@ -6,10 +6,15 @@ import type { Message } from "../dialect.js";
 export const keepalive = ": keepalive\n\n";
 
 export function sseFrame(message: Message): string {
-  const id = message.id === undefined ? "" : `id: ${message.id}\n`;
-  const event = message.event === undefined ? "" : `event: ${message.event}\n`;
-  return `${id}${event}data: ${message.data}\n\n`;
+  return `${sseHead(message)}${message.data}${sseTail}`;
 }
+
+/** What goes before a message's data. */
+export function sseHead({ id, event }: Omit<Message, "data">): string {
+  return `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}data: `;
+}
+
+export const sseTail = "\n\n";
 
 /** Tells the client how long to wait before it connects again; dispatches nothing. */
 export function sseRetry(retryMs: number): string {

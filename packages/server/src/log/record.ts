@@ -85,9 +85,9 @@ export function eventAt(record: Record, place: Place, view: View): StoredEvent |
   );
 }
 
-const envelopeBytes = 200;
+export const envelopeBytes = 200;
 
 /** About what an event costs on a wire. */
 export function weightOf(e: Event): number {
-  return envelopeBytes + (e instanceof StoredEvent ? e.payloadText.length : 0);
+  return envelopeBytes + (e instanceof StoredEvent ? Buffer.byteLength(e.payloadText) : 0);
 }

@@ -63,7 +63,7 @@ const readBytesMax = 256 * 1024;
 /** A view up to a position, a stretch at a time. */
 async function* eventsOf({ store }: Rooms, key: RunKey, view: View, until: number): AsyncGenerator<Event> {
   for (let after = 0; after < until; ) {
-    const events = await store.read(key, view, after, readBytesMax);
+    const { events } = await store.read(key, view, after, readBytesMax);
     const last = events.at(-1);
     // Erased meanwhile.
     if (last === undefined) return;

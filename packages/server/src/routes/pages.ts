@@ -76,7 +76,7 @@ async function eventsPage(
   let { after, state, number: heard } = await resumeFrom(rooms, head, dialect, view, query.after);
   const found: Message[] = [];
   while (found.length < limit) {
-    const events = await rooms.store.read(key, view, after, 256 * 1024);
+    const { events } = await rooms.store.read(key, view, after, 256 * 1024);
     if (events.length === 0) break;
     for (const e of events) {
       const [next, said] = dialect.step(state, e);

@@ -30,7 +30,7 @@ async function trace(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   await readableHead(rooms, key);
   const { hear, spans } = tracer(key.run_id);
   for (let after = 0; ; ) {
-    const events = await rooms.store.read(key, "default", after, 256 * 1024);
+    const { events } = await rooms.store.read(key, "default", after, 256 * 1024);
     const last = events.at(-1);
     if (last === undefined) return { status: 200, body: otlpTrace(spans(), version) };
     for (const e of events) hear(e);

@@ -55,7 +55,7 @@ export function logLaws(open: Open): void {
             const { first_pos, last_pos } = await trial.ingest.append(key, drafts);
             expect(last_pos - (first_pos ?? 0) + 1).toBe(drafts.length);
             // Answered means there: the writer reads back what it wrote at once.
-            const [read] = await trial.store.read(key, "full", last_pos - 1, 1 << 20);
+            const [read] = (await trial.store.read(key, "full", last_pos - 1, 1 << 20)).events;
             expect(read?.payload).toEqual(drafts.at(-1)?.payload);
             expect(first_pos ?? 0).toBeGreaterThan(mine.at(-1)?.at ?? 0);
             mine.push({ at: first_pos ?? 0, drafts });
@@ -114,7 +114,7 @@ export function logLaws(open: Open): void {
       setImmediate(turn);
       let reads = 0;
       for (let at = 0; at < full.pos; reads += 1)
-        at = (await store.read(key, "full", at, 1e9)).at(-1)?.pos ?? full.pos;
+        at = (await store.read(key, "full", at, 1e9)).events.at(-1)?.pos ?? full.pos;
       expect(turns).toBeGreaterThanOrEqual(reads - 1);
       expect(reads).toBeGreaterThan(4);
     }));
@@ -196,7 +196,7 @@ async function expectEveryCursor({ store }: Trial, key: Key): Promise<unknown> {
   for (const view of views) {
     const whole = await wholeLog(store, key, view);
     for (let after = 0; after <= whole.length; after++) {
-      const cut = await store.read(key, view, after, 1 << 20);
+      const { events: cut } = await store.read(key, view, after, 1 << 20);
       expect(cut).toEqual(whole.slice(after, after + cut.length));
       if (after < whole.length) expect(cut.length).toBeGreaterThan(0);
     }

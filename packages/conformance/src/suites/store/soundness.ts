@@ -37,7 +37,7 @@ export async function wholeLog(
 ): Promise<readonly StoredEvent[]> {
   const events: StoredEvent[] = [];
   for (let reads = 0; reads < readsMax; reads++) {
-    const cut = await store.read(key, view, events.at(-1)?.pos ?? 0, bytesMax);
+    const { events: cut } = await store.read(key, view, events.at(-1)?.pos ?? 0, bytesMax);
     if (cut.length === 0) return events;
     events.push(...cut);
   }

@@ -64,7 +64,7 @@ export function strangerLaws(open: Open): void {
       await trial.store.eraseTree({ tenant: stranger, run_id: "run_1" });
       await trial.reopen();
       const key = { tenant: resident, run_id: "run_1" };
-      const events = await trial.store.read(key, "full", 5, 1 << 20);
+      const { events } = await trial.store.read(key, "full", 5, 1 << 20);
       expect(events.map(({ payload }) => payload)).toContainEqual({ tenant: resident, n: 29 });
       expect(events.filter(({ payloadText }) => payloadText.includes(stranger))).toEqual([]);
       expect(await trial.store.isErased(key)).toBe(false);
@@ -160,8 +160,8 @@ async function found({ store }: Trial, run: string): Promise<unknown> {
   const feed = runsFeed(resident);
   const read = await Promise.all(
     views.map(async (view) => ({
-      events: await store.read(key, view, 0, 1 << 20),
-      rest: await store.read(key, view, 2, 1 << 20),
+      events: (await store.read(key, view, 0, 1 << 20)).events,
+      rest: (await store.read(key, view, 2, 1 << 20)).events,
       posOfSeq: await store.posOfSeq(key, view, 2),
       snapshot: await store.snapshotBefore(key, view, 5),
     })),
@@ -172,7 +172,7 @@ async function found({ store }: Trial, run: string): Promise<unknown> {
     erased: await store.isErased(key),
     tree: await store.tree(key),
     list: (await store.listRuns(resident, { limit: 10 })).heads,
-    feed: await store.read(feed, "default", 0, 1 << 20),
+    feed: (await store.read(feed, "default", 0, 1 << 20)).events,
   };
 }
 

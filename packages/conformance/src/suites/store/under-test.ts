@@ -68,9 +68,13 @@ export interface CommitUnderTest {
   tick(run_id: string): void;
 }
 
+export interface StretchUnderTest {
+  readonly events: readonly StoredEvent[];
+}
+
 export interface StoreUnderTest {
   append<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
-  read(key: Key, view: View, after: number, bytesMax: number): Promise<readonly StoredEvent[]>;
+  read(key: Key, view: View, after: number, bytesMax: number): Promise<StretchUnderTest>;
   head(key: Key): Promise<HeadUnderTest | undefined>;
   isErased(key: Key): Promise<boolean>;
   posOfSeq(key: Key, view: View, seq: number): Promise<number>;

@@ -12,7 +12,7 @@
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
 // own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
 
-export const formatVersion = 2;
+export const formatVersion = 3;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -1,12 +1,14 @@
-// Cold reads: the segment that holds a position, decoded once and kept for the next reader.
+// Cold reads: the segment that holds a position, read once and kept for the next reader.
 
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { StoredEvent, View } from "@runwire/protocol";
+import { countOf, type Lines, linesBetween, seqOf } from "../../log/lines.js";
+import { nothing, type Stretch, stretchOfLines } from "../../log/stretch.js";
 import { fromSegment, type Segment } from "./segments.js";
 
 export interface SegmentReader {
-  /** The events of the segment that holds the first event after a position. */
-  read(tenant: string, log: string, view: View, after: number): readonly StoredEvent[];
+  /** What the segment that holds the first event after a position has from there on. */
+  read(tenant: string, log: string, view: View, after: number): Stretch;
   /** The last segment of a log where it is smaller than this, to be merged with what follows it. */
   lastIfSmall(tenant: string, log: string, view: View, bytesMax: number): SmallSegment | undefined;
   /** The position of the first event with at least this `seq`, where a segment holds it. */
@@ -38,7 +40,7 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
   const whole = reader.prepare("SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ?");
   // Least recently used first: a map keeps the order of insertion. Kept by what a segment holds, which never
   // changes, and not by its number, which SQLite gives to another once this one is dropped.
-  const cache = new Map<string, { readonly events: readonly StoredEvent[]; readonly bytes: number }>();
+  const cache = new Map<string, Lines>();
   let cacheBytes = 0;
 
   interface Found {
@@ -51,41 +53,38 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
     readonly bytes: number;
   }
 
-  function load({ segment, tenant, log, view, first_pos, last_pos, bytes }: Found): readonly StoredEvent[] {
+  function load({ segment, tenant, log, view, first_pos, last_pos }: Found): Lines {
     const name = `${tenant}/${log}/${view}/${first_pos}-${last_pos}`;
     const kept = cache.get(name);
     if (kept !== undefined) {
       cache.delete(name);
       cache.set(name, kept);
-      return kept.events;
+      return kept;
     }
-    const events = fromSegment(log, whole.get(segment) as unknown as Row);
-    cache.set(name, { events, bytes });
-    cacheBytes += bytes;
-    for (const [oldest, { bytes: size }] of cache) {
+    const lines = fromSegment(log, whole.get(segment) as unknown as Row);
+    cache.set(name, lines);
+    cacheBytes += lines.bytes.length;
+    for (const [oldest, { bytes }] of cache) {
       if (cacheBytes <= cacheBytesMax) break;
       cache.delete(oldest);
-      cacheBytes -= size;
+      cacheBytes -= bytes.length;
     }
-    return events;
+    return lines;
   }
 
   return {
     read(tenant, log, view, pos) {
       const found = after.get(tenant, log, view, pos) as Found | undefined;
-      if (found === undefined) return [];
-      const events = load(found);
-      return found.first_pos > pos ? events : events.slice(pos + 1 - found.first_pos);
+      if (found === undefined) return nothing;
+      return stretchOfLines(linesBetween(load(found), pos, found.last_pos));
     },
     lastIfSmall(tenant, log, view, bytesMax) {
       const found = last.get(tenant, log, view) as Found | undefined;
       if (found === undefined || found.bytes >= bytesMax) return undefined;
       try {
         // Its reader is the compaction, which replaces it: nobody will ask for it again.
-        return {
-          segment: found.segment,
-          events: fromSegment(log, whole.get(found.segment) as unknown as Row),
-        };
+        const lines = fromSegment(log, whole.get(found.segment) as unknown as Row);
+        return { segment: found.segment, events: stretchOfLines(lines).events };
       } catch {
         // Damaged: it stays, for whoever reads it to be told, and what follows goes beside it.
         return undefined;
@@ -94,7 +93,14 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
     posOfSeq(tenant, log, view, seq) {
       const found = bySeq.get(tenant, log, view, seq) as Found | undefined;
       if (found === undefined) return undefined;
-      return load(found).find((e) => e.seq >= seq)?.pos;
+      const lines = load(found);
+      let low = 0;
+      for (let high = countOf(lines); low < high; ) {
+        const middle = (low + high) >>> 1;
+        if (seqOf(lines, middle) < seq) low = middle + 1;
+        else high = middle;
+      }
+      return lines.firstPos + low;
     },
   };
 }

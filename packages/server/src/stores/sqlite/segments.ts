@@ -1,11 +1,12 @@
 // A segment is a stretch of one log and view, as it is read: a JSON array with one event a line, and marks that
-// say where each event and its payload begin and end, so that nothing is parsed to be sent on.
+// say where each event and its payload begin and end, so that nothing is parsed to be sent on (log/lines.ts).
 //
 //   body   [{"id":…,"payload":{…},"pos":1},\n{"id":…},\n…]
-//   marks  start, payload start, payload end, end — four character offsets an event
+//   marks  start, payload start, payload end, end: four byte offsets an event
 
 import { crc32 } from "node:zlib";
-import { type EventType, RunwireError, runwireText, StoredEvent } from "@runwire/protocol";
+import { RunwireError, runwireText, type StoredEvent } from "@runwire/protocol";
+import type { Lines } from "../../log/lines.js";
 
 const segmentBytesMax = 256 * 1024;
 export const segmentBytesMin = 64 * 1024;
@@ -37,21 +38,22 @@ export function toSegments(events: readonly StoredEvent[]): Segment[] {
 }
 
 function toSegment(events: readonly StoredEvent[]): Segment {
-  const marks = new Uint32Array(events.length * 4);
-  const lines: string[] = [];
-  let at = 1;
-  for (const [i, e] of events.entries()) {
-    const line = runwireText(e);
-    const tail = `,"pos":${e.pos}${e.scopeText === null ? "" : `,"scope":${e.scopeText}`}}`;
-    const payloadEnd = line.length - tail.length;
-    marks.set([at, at + payloadEnd - e.payloadText.length, at + payloadEnd, at + line.length], i * 4);
-    lines.push(line);
-    at += line.length + 2;
-  }
-  const body = Buffer.from(`[${lines.join(",\n")}]`);
   const first = events[0];
   const last = events.at(-1);
   if (first === undefined || last === undefined) throw new Error("a segment holds at least one event");
+  const lines = events.map(runwireText);
+  const text = `[${lines.join(",\n")}]`;
+  const body = Buffer.from(text);
+  const bytesIn = body.length === text.length ? (part: string) => part.length : Buffer.byteLength;
+  const marks = new Uint32Array(events.length * 4);
+  let at = 1;
+  for (const [i, e] of events.entries()) {
+    const scope = e.scopeText === null ? "" : `,"scope":${e.scopeText}`;
+    const end = at + bytesIn(lines[i] as string);
+    const payloadEnd = end - bytesIn(`,"pos":${e.pos}${scope}}`);
+    marks.set([at, payloadEnd - bytesIn(e.payloadText), payloadEnd, end], i * 4);
+    at = end + ",\n".length;
+  }
   return {
     first_pos: first.pos,
     last_pos: last.pos,
@@ -63,71 +65,23 @@ function toSegment(events: readonly StoredEvent[]): Segment {
   };
 }
 
-/** The events of a stored segment. Throws where the disk gave back other bytes than it got. */
+/** What a stored segment holds. Throws where the disk gave back other bytes than it got. */
 export function fromSegment(
   log: string,
   segment: Pick<Segment, "first_pos" | "marks" | "body" | "crc">,
-): StoredEvent[] {
-  const body = Buffer.from(segment.body.buffer, segment.body.byteOffset, segment.body.byteLength);
+): Lines {
+  const bytes = Buffer.from(segment.body.buffer, segment.body.byteOffset, segment.body.byteLength);
   const marks = Uint8Array.from(segment.marks).buffer;
-  if (checksum(marks, body) !== segment.crc) {
+  if (checksum(marks, bytes) !== segment.crc) {
     throw new RunwireError(
       "KAI-SERVER-STORE-0003",
       `${log}: the segment at ${segment.first_pos} is damaged (its checksum differs)`,
     );
   }
-  const text = body.toString("utf8");
-  const offsets = new Uint32Array(marks);
-  const events: StoredEvent[] = [];
-  for (let i = 0; i < offsets.length; i += 4) {
-    const [start = 0, payloadStart = 0, payloadEnd = 0, end = 0] = offsets.subarray(i, i + 4);
-    events.push(eventAt(log, text, start, payloadStart, payloadEnd, end));
-  }
-  return events;
+  return { log, firstPos: segment.first_pos, bytes, marks: new Uint32Array(marks) };
 }
 
 /** Of the marks too: one that points elsewhere gives back wrong bytes as surely as a wrong body. */
 function checksum(marks: ArrayBuffer, body: Uint8Array): number {
   return crc32(body, crc32(new Uint8Array(marks)));
 }
-
-/**
- * Every member up to the type has a fixed length, and the run is known, so nothing is searched but the type's end:
- *
- *   {"id":"evt_…(30)","ts":"…(24)","type":"…","run_id":"…","child_id":null,"seq":7,"payload":{…},"pos":12,"scope":{…}}
- */
-function eventAt(
-  log: string,
-  text: string,
-  start: number,
-  payloadStart: number,
-  payloadEnd: number,
-  end: number,
-): StoredEvent {
-  const idAt = start + '{"id":"'.length;
-  const tsAt = idAt + idChars + '","ts":"'.length;
-  const typeAt = tsAt + tsChars + '","type":"'.length;
-  const typeEnd = text.indexOf('"', typeAt);
-  const childAt = typeEnd + '","run_id":"'.length + log.length + '","child_id":'.length;
-  const mirrored = text[childAt] === '"';
-  const childEnd = mirrored ? text.indexOf('"', childAt + 1) + 1 : childAt + "null".length;
-  const seqAt = childEnd + ',"seq":'.length;
-  const posAt = payloadEnd + ',"pos":'.length;
-  const pos = Number.parseInt(text.slice(posAt, posAt + 16), 10);
-  const scopeAt = posAt + String(pos).length + ',"scope":'.length;
-  return new StoredEvent(
-    text.slice(idAt, idAt + idChars),
-    text.slice(tsAt, tsAt + tsChars),
-    text.slice(typeAt, typeEnd) as EventType,
-    log,
-    mirrored ? text.slice(childAt + 1, childEnd - 1) : null,
-    pos,
-    Number.parseInt(text.slice(seqAt, seqAt + 16), 10),
-    text.slice(payloadStart, payloadEnd),
-    scopeAt < end ? text.slice(scopeAt, end - 1) : null,
-    text.slice(start, payloadEnd),
-  );
-}
-
-const idChars = "evt_".length + 26;
-const tsChars = "2026-01-01T00:00:00.000Z".length;

@@ -9,6 +9,7 @@ import { feedLog } from "../../log/feeds.js";
 import { type Head, isEnded } from "../../log/head.js";
 import { waitingIn } from "../../log/inbox.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
+import { nothing, stretchOf } from "../../log/stretch.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
@@ -160,12 +161,12 @@ function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock:
         await new Promise((resolve) => setImmediate(resolve));
         head = headFor(key);
       }
-      if (head === undefined || after >= head.views[view].pos) return [];
-      if (isFeedLog(run_id)) return runs.feedEvents(tenant, run_id, after, cutEvents);
+      if (head === undefined || after >= head.views[view].pos) return nothing;
+      if (isFeedLog(run_id)) return stretchOf(runs.feedEvents(tenant, run_id, after, cutEvents));
       const events = hot.events(tenant, run_id, view);
       const first = events[0]?.pos ?? head.views[view].pos + 1;
       if (after + 1 < first) return segments.read(tenant, run_id, view, after);
-      return cut(events, after + 1 - first, after, bytesMax);
+      return stretchOf(cut(events, after + 1 - first, after, bytesMax));
     },
 
     head: async (key) => headFor(key),
