@@ -1,97 +1,15 @@
-import { clarifyTool, demoModel, demoTools, engine, spawnTool } from "@runwire/engine";
-import type { Event } from "@runwire/protocol";
-import { type SqliteOptions, sqliteStore, startGateway, writerHere } from "@runwire/server";
+import * as engine from "@runwire/engine";
+import * as server from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import { isSoak } from "../gateway/chance.js";
-import { wholeLog } from "../suites/store/soundness.js";
-import type { StoreUnderTest } from "../suites/store/under-test.js";
-import { outcomeOf, prompts, work } from "./agents.js";
+import { prompts, work } from "./agents.js";
 import { day, retentionDays } from "./day.js";
-import { expectTold, type Life, type LifeName, lives, toldNothing } from "./lives.js";
-import { happenings, momentLife } from "./moments.js";
+import { type Life, type LifeName, lives } from "./lives.js";
+import { calm, living } from "./living.js";
 import { seedsThatFailed } from "./seeds.js";
-import { type Circumstances, type ServerUnderTest, simulate, tenant, type World } from "./world.js";
 
-let store: StoreUnderTest;
-
-const demo = demoModel({ wordMs: 15 });
-const agent = engine({
-  modelOf: () => demo,
-  tools: [...demoTools({ searchMs: 400 }), spawnTool, clarifyTool],
-  planningGate: "preview",
-});
-
-const server: ServerUnderTest = {
-  start: (settings, clock, openStore) => {
-    // Checkpoints are packed on threads, whose time is nobody's here.
-    const own = { durability: "os", log: "error", checkpointRetentionPerRun: 0 } as const;
-    return startGateway({ ...settings, ...own }, clock, agent, openStore as never);
-  },
-  openStore(options) {
-    const opened = sqliteStore(options as unknown as SqliteOptions);
-    store = opened as unknown as StoreUnderTest;
-    return opened as never;
-  },
-  openWriter: (path, durability) => writerHere(path, durability) as never,
-};
-
-const calmly = new Map<string, object>();
-const calm: Circumstances = { faults: { cutShare: 0, silentShare: 0, delayMsMax: 20 } };
-
-async function live(
-  seed: number,
-  life: Life,
-  circumstances: Circumstances = {},
-  expectMore: () => Promise<void> = async () => {},
-): Promise<World> {
-  const told = toldNothing();
-  const logs = new Map<string, readonly Event[]>();
-  const logOf = async (run_id: string, view: "default" | "full"): Promise<readonly Event[]> => {
-    const name = `${run_id}/${view}`;
-    const log = logs.get(name) ?? (await wholeLog(store, { tenant, run_id }, view));
-    logs.set(name, log);
-    return log;
-  };
-  return simulate(
-    seed,
-    server,
-    (world) => life(world, told),
-    async () => {
-      await expectTold(told, logOf, `feed:${tenant}:runs`, (prompt) => calmly.get(prompt));
-      await expectMore();
-    },
-    circumstances,
-  );
-}
-
-async function liveAs(name: LifeName, seed: number): Promise<World> {
-  try {
-    if (name === "agents") await learnCalmly();
-    return await live(seed, lives[name], { slowShare: name === "runs" ? 0 : 0.05 });
-  } catch (error) {
-    throw new Error(`RUNWIRE_LIFE=${name} RUNWIRE_SEED=${seed}: ${String((error as Error).message)}`, {
-      cause: error,
-    });
-  }
-}
-
-/** What the agent comes to where nothing happens to it. */
-async function learnCalmly(): Promise<void> {
-  for (const prompt of prompts) {
-    if (calmly.has(prompt)) continue;
-    let run_id = "";
-    await simulate(
-      1,
-      server,
-      (world) =>
-        world.begin("all is well", async () => {
-          run_id = (await work(world, "calm", prompt)).run_id;
-        }),
-      async () => void calmly.set(prompt, outcomeOf(await wholeLog(store, { tenant, run_id }, "full"))),
-      { ...calm, stepsMax: 20_000 },
-    );
-  }
-}
+const lived = living({ ...server, ...engine } as never);
+const { live, liveAs, learnCalmly } = lived;
 
 describe("a simulated world", () => {
   it.each(seedsThatFailed)("stays sound where it once did not: $life, seed $seed", async ({ life, seed }) => {
@@ -109,7 +27,7 @@ describe("a simulated world", () => {
   }, async () => {
     const given = process.env.RUNWIRE_SEED;
     const first = Number(given ?? Math.floor(Math.random() * 2 ** 31));
-    const worlds = Number(process.env.RUNWIRE_WORLDS ?? (given !== undefined ? 1 : isSoak ? 2000 : 6));
+    const worlds = Number(process.env.RUNWIRE_WORLDS ?? (given !== undefined ? 1 : isSoak ? 1000 : 6));
     const named = process.env.RUNWIRE_LIFE as LifeName | undefined;
     const names = named === undefined ? (Object.keys(lives) as LifeName[]) : [named];
     process.stdout.write(`simulator: RUNWIRE_SEED=${first} and the ${worlds - 1} after it\n`);
@@ -136,7 +54,7 @@ describe("a day", () => {
     process.stdout.write(`simulator: a day of ${hours} hours, RUNWIRE_SEED=${seed}\n`);
     const { life, expectKept } = day(hours);
     const circumstances = { stepsMax: hours * 20_000, settings: { retentionDoneDays: retentionDays } };
-    await live(seed, life, circumstances, () => expectKept((key) => store.isErased(key)));
+    await live(seed, life, circumstances, () => expectKept((key) => lived.store.isErased(key)));
   });
 });
 
@@ -154,31 +72,4 @@ describe("the built-in agent", () => {
     await learnCalmly();
     await live(1, full, { ...calm, stepsMax: 20_000 });
   });
-});
-
-describe.runIf(isSoak)("the write path", () => {
-  const moments = (["asked", "before", "after"] as const).flatMap((moment) =>
-    happenings.map((happening) => ({ moment, happening })),
-  );
-
-  /** About as many as there are. */
-  const writes = 150;
-
-  // Every write where there is time; otherwise one, and another each time.
-  it.each(moments)(
-    "holds what it promises where its server is $happening at any write, $moment",
-    { timeout: 10 * 3_600_000 },
-    async ({ moment, happening }) => {
-      await learnCalmly();
-      const given = process.env.RUNWIRE_WRITE;
-      const first = isSoak ? 1 : Number(given ?? 1 + Math.floor(Math.random() * writes));
-      for (let n = first; ; n++) {
-        const strike = { moment, n, happening, isStruck: false };
-        await live(1, momentLife(strike), { ...calm, slowShare: 0.3 }).catch((cause: unknown) => {
-          throw new Error(`RUNWIRE_WRITE=${n}: ${(cause as Error).message}`, { cause });
-        });
-        if (!strike.isStruck || !isSoak) return;
-      }
-    },
-  );
 });
