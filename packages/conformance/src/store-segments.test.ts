@@ -1,7 +1,7 @@
 // What hot rows become: segments. Events move from one to the other in steps, each part of a commit; no reader
 // may notice, whenever it reads, and a damaged segment is refused and takes nobody else with it.
 
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { closeSync, copyFileSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
@@ -14,6 +14,7 @@ import { openSqlite } from "./suites/store/server-module.js";
 import { expectSoundTree, views, wholeLog } from "./suites/store/soundness.js";
 import {
   caseCount,
+  codeOf,
   freshIds,
   freshSpawn,
   lawMsMax,
@@ -203,6 +204,20 @@ describe("segments", { timeout: lawMsMax }, () => {
       }));
   }
 
+  it("on pages that are lost are refused as damaged, and who appends goes on", () =>
+    onTrial(always, async (trial) => {
+      const [lost, live] = [await newRun(trial), await newRun(trial)];
+      await trial.ingest.append(
+        lost,
+        Array.from({ length: 500 }, (_, n) => numbered(n)),
+      );
+      await compacted(trial, lost);
+      await trial.reopen(() => losePages(trial.folder));
+      expect(await codeOf(wholeLog(trial.store, lost, "full"))).toBe("KAI-SERVER-STORE-0003");
+      await trial.ingest.append(live, [numbered(1)]);
+      expect((await wholeLog(trial.store, live, "full")).at(-1)?.payload).toEqual({ n: 1 });
+    }));
+
   it("keep up with whoever appends, however fast and however much", () =>
     onTrial(openSqlite(server, { hotRowsMax: 10 }), async ({ folder, ingest, store }) => {
       const key = await newRun({ ingest });
@@ -276,6 +291,16 @@ function copied(folder: string): string {
     if (existsSync(join(folder, name))) copyFileSync(join(folder, name), join(copy, name));
   }
   return copy;
+}
+
+/** The pages that only segments are on. */
+function losePages(folder: string): void {
+  const pages = sql(folder, (db) => db.prepare("SELECT pageno FROM dbstat WHERE name = 'segments'").all());
+  const file = openSync(join(folder, "runwire.db"), "r+");
+  for (const { pageno } of pages as { pageno: number }[]) {
+    writeSync(file, Buffer.alloc(4096), 0, 4096, (pageno - 1) * 4096);
+  }
+  closeSync(file);
 }
 
 function flipBit(folder: string, key: Key, column: string, at: number, bit: number): void {

@@ -240,6 +240,7 @@ export interface StoreObserver {
   committed(commit: Committed): void;
   commitFailed(error: unknown): void;
   compactionFailed(error: unknown): void;
+  readFailed(error: unknown): void;
 }
 
 export interface Committed {

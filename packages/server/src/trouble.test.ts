@@ -19,7 +19,7 @@ const levels: Parameters<Metrics["text"]>[0] = {
   },
 };
 
-describe("a store that cannot write", () => {
+describe("a store that cannot write, or cannot be read,", () => {
   it("is counted each time, by kind, and told now and then", async () => {
     const counted = metrics("0");
     const told: unknown[][] = [];
@@ -35,7 +35,9 @@ describe("a store that cannot write", () => {
     }
     observer.commitFailed(new RunwireError("KAI-SERVER-STORE-0001", "disk I/O error"));
     observer.compactionFailed(new Error("no space left"));
+    for (let i = 0; i < 3; i++) observer.readFailed(new RunwireError("KAI-SERVER-STORE-0003", "malformed"));
     const text = await counted.text(levels);
+    expect(text).toContain("runwire_read_failures_total 3\n");
     expect(text).toContain('runwire_commit_failures_total{kind="full"} 100\n');
     expect(text).toContain('runwire_commit_failures_total{kind="other"} 1\n');
     expect(text).toContain("runwire_compaction_failures_total 1\n");
@@ -43,6 +45,7 @@ describe("a store that cannot write", () => {
       "warn commit failed",
       "warn commit failed",
       "warn compaction failed",
+      "warn read failed",
     ]);
   });
 });

@@ -4,7 +4,7 @@ import { RunwireError } from "@runwire/protocol";
 import type { Rooms } from "./rooms.js";
 import type { StoreObserver } from "./store.js";
 
-/** Commits that fail do so one after the other; the log hears of them this often, the metrics of each. */
+/** Commits and reads that fail do so one after the other; the log hears of them this often, the metrics of each. */
 const repeatMs = 10_000;
 
 export function storeObserver({
@@ -12,19 +12,27 @@ export function storeObserver({
   metrics,
   report,
 }: Pick<Rooms, "clock" | "metrics" | "report">): StoreObserver {
-  let quietUntilMs = Number.NEGATIVE_INFINITY;
+  const toldMs = new Map<string, number>();
+  function tellSeldom(what: string, error: unknown): void {
+    const nowMs = clock.monotonic();
+    if (nowMs - (toldMs.get(what) ?? Number.NEGATIVE_INFINITY) < repeatMs) return;
+    toldMs.set(what, nowMs);
+    report("warn", what, { error: String(error) });
+  }
   return {
     committed: metrics.committed,
     commitFailed(error) {
       const full = error instanceof RunwireError && error.code === "KAI-SERVER-STORE-0002";
       metrics.commitFailed(full ? "full" : "other");
-      if (clock.monotonic() < quietUntilMs) return;
-      quietUntilMs = clock.monotonic() + repeatMs;
-      report("warn", "commit failed", { error: String(error) });
+      tellSeldom("commit failed", error);
     },
     compactionFailed(error) {
       metrics.compactionFailed();
       report("warn", "compaction failed", { error: String(error) });
+    },
+    readFailed(error) {
+      metrics.readFailed();
+      tellSeldom("read failed", error);
     },
   };
 }

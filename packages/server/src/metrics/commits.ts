@@ -7,6 +7,7 @@ export interface CommitMetrics {
   committed(commit: Committed): void;
   commitFailed(kind: CommitFailure): void;
   compactionFailed(): void;
+  readFailed(): void;
   swept(round: { readonly failures: number; readonly leasesLost: number }): void;
 }
 
@@ -60,6 +61,11 @@ export function commitMetrics(registry: Registry): CommitMetrics {
     help: "Steps of compaction that failed; what they would have moved stays where it is.",
     registers,
   });
+  const reads = new Counter({
+    name: "runwire_read_failures_total",
+    help: "Reads of the store that failed: the disk did not give back what was stored.",
+    registers,
+  });
   const rounds = new Counter({
     name: "runwire_sweeps_total",
     help: "Rounds of the sweeper.",
@@ -86,6 +92,7 @@ export function commitMetrics(registry: Registry): CommitMetrics {
     },
     commitFailed: (kind) => failed.inc({ kind }),
     compactionFailed: () => compactions.inc(),
+    readFailed: () => reads.inc(),
     swept({ failures, leasesLost }) {
       rounds.inc();
       sweepFailures.inc(failures);

@@ -1,14 +1,14 @@
 // What people have approved beyond one call. A row is written by the commit that holds the answer.
 
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Allowance } from "../../log/record.js";
 import type { Store } from "../../store.js";
+import type { Reader } from "./open.js";
 import type { Write } from "./schema.js";
 
 type AllowedRow = Omit<Allowance, "session_id"> & { readonly session_id: string };
 
 export function keptAllowances(
-  reader: DatabaseSyncInstance,
+  reader: Reader,
   write: (list: readonly Write[]) => Promise<void>,
 ): Pick<Store, "allowances" | "disallow"> {
   const all = reader.prepare(

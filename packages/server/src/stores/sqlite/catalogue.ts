@@ -1,11 +1,11 @@
 // What is looked up in the file by name: runs, heads of runs that are neither live nor hot, feeds, snapshots.
 
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { type EventType, StoredEvent, type View } from "@runwire/protocol";
 import { type Head, storedHead } from "../../log/head.js";
 import type { BlobRef } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
+import type { Reader } from "./open.js";
 
 interface RunRow {
   readonly record: string;
@@ -37,7 +37,7 @@ export interface Catalogue {
   blobsOf(tenant: string, root_id: string): readonly string[];
 }
 
-export function catalogue(reader: DatabaseSyncInstance): Catalogue {
+export function catalogue(reader: Reader): Catalogue {
   const selectFrom = (runs: string): string =>
     `SELECT record, head FROM ${runs} LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id`;
   // Without statistics the planner takes the primary key, and walks through all runs of the tenant: it is told.

@@ -1,9 +1,9 @@
 // Which trees have ended, and tenants: what retention asks.
 
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { EndedTree, TenantSettings, TreePage, TreeQuery } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import type { Hot } from "./hot.js";
+import type { Reader } from "./open.js";
 
 export interface Ended {
   trees(tenant: string, query: TreeQuery): TreePage;
@@ -21,7 +21,7 @@ interface TreeRow {
   readonly bytes: number;
 }
 
-export function endedTrees(reader: DatabaseSyncInstance, hot: Hot, age: AgeClock): Ended {
+export function endedTrees(reader: Reader, hot: Hot, age: AgeClock): Ended {
   const [whole, full] = [false, true].map((onlyFull) =>
     reader.prepare(
       `SELECT root.run_id, root.ended_ms, json_extract(heads.head, '$.ended_at') AS ended_at,

@@ -1,8 +1,8 @@
 // Tickets and sessions in the file. They are looked up by the hash of a secret that only their owner has.
 
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Clock } from "../../clock.js";
 import type { Grant, Grants } from "../../store.js";
+import type { Reader } from "./open.js";
 import type { Write } from "./schema.js";
 
 interface GrantRow {
@@ -19,7 +19,7 @@ interface GrantRow {
 }
 
 export function keptGrants(
-  reader: DatabaseSyncInstance,
+  reader: Reader,
   write: (list: readonly Write[]) => Promise<void>,
   clock: Clock,
 ): Grants {

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import { RunwireError } from "@runwire/protocol";
 
 /** Whether a commit waits for the disk. */
 export type Durability = "fsync" | "os";
@@ -25,13 +26,73 @@ export function openDatabase(path: string, durability: Durability): DatabaseSync
   return db;
 }
 
-/** A connection that only reads, on the main thread. */
-export function openReader(path: string): DatabaseSyncInstance {
-  return new DatabaseSync(path, { timeout: 10_000, readOnly: true });
+/** What is asked of the file on the main thread. A disk that does not give it is the store's trouble, and no bug. */
+export interface Reader {
+  prepare(sql: string): Query;
+  /** To be told of what came back and is not what was stored. */
+  failed(error: unknown): void;
+  close(): void;
+}
+
+export interface Query {
+  get(...values: (string | number | null)[]): unknown;
+  all(...values: (string | number | null)[]): unknown[];
+  iterate(): Iterable<unknown>;
+}
+
+/** A connection that only reads. */
+export function openReader(path: string, failed: (error: unknown) => void = () => {}): Reader {
+  const db = new DatabaseSync(path, { timeout: 10_000, readOnly: true });
+  const told = (cause: unknown): RunwireError => {
+    const { errcode, message } = cause as { errcode?: number; message: string };
+    // Not every way of asking tells the code.
+    const damaged = isDamaged(errcode) || /malformed|not a database/.test(message);
+    const code = damaged ? "KAI-SERVER-STORE-0003" : "KAI-SERVER-STORE-0001";
+    const error = new RunwireError(code, message, { cause });
+    failed(error);
+    return error;
+  };
+  return {
+    prepare(sql) {
+      const statement = db.prepare(sql);
+      return {
+        get(...values) {
+          try {
+            return statement.get(...values);
+          } catch (error) {
+            throw told(error);
+          }
+        },
+        all(...values) {
+          try {
+            return statement.all(...values);
+          } catch (error) {
+            throw told(error);
+          }
+        },
+        *iterate() {
+          try {
+            yield* statement.iterate();
+          } catch (error) {
+            throw told(error);
+          }
+        },
+      };
+    },
+    failed,
+    close: () => db.close(),
+  };
 }
 
 const sqliteIoErr = 10;
+const sqliteCorrupt = 11;
 const sqliteFull = 13;
+const sqliteNotADatabase = 26;
+
+/** SQLite takes a page that the disk cannot read for one that is damaged. */
+function isDamaged(errcode: number | undefined): boolean {
+  return [sqliteCorrupt, sqliteNotADatabase].includes((errcode ?? 0) & 0xff);
+}
 
 export function isFull(errcode: number | undefined): boolean {
   return errcode === sqliteFull;

@@ -1,6 +1,6 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Clock } from "../../clock.js";
-import { type Durability, isFull, openDatabase } from "./open.js";
+import { type Durability, isFull, openDatabase, type Reader } from "./open.js";
 import { formatVersion, schema } from "./schema.js";
 
 /**
@@ -45,7 +45,7 @@ function sayOpened(db: DatabaseSyncInstance, at: string): void {
   }
 }
 
-export function metaValue(reader: DatabaseSyncInstance, name: string): string | undefined {
+export function metaValue(reader: Reader, name: string): string | undefined {
   const row = reader.prepare("SELECT value FROM meta WHERE name = ?").get(name);
   return (row as { value: string } | undefined)?.value;
 }

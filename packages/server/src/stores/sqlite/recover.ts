@@ -1,7 +1,6 @@
 // Starting: live heads from the file, then every hot row folded onto the heads it is newer than. Nothing else
 // needs repair: pending deltas are part of the head, and the next tick emits them.
 
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Facts, IdSource, Mine } from "@runwire/protocol";
 import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
 import { isFeed } from "../../log/record.js";
@@ -9,9 +8,10 @@ import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
 import { fromHot, type HotRow } from "./hot-row.js";
+import type { Reader } from "./open.js";
 
 export interface Recovery {
-  readonly reader: DatabaseSyncInstance;
+  readonly reader: Reader;
   readonly hot: Hot;
   readonly heads: RunMap<Head>;
   readonly ids: IdSource;

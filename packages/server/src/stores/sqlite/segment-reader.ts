@@ -1,9 +1,9 @@
 // Cold reads: the segment that holds a position, read once and kept for the next reader.
 
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { StoredEvent, View } from "@runwire/protocol";
 import { countOf, type Lines, linesBetween, seqOf } from "../../log/lines.js";
 import { nothing, type Stretch, stretchOfLines } from "../../log/stretch.js";
+import type { Reader } from "./open.js";
 import { fromSegment, type Segment } from "./segments.js";
 
 export interface SegmentReader {
@@ -26,7 +26,7 @@ interface Row extends Pick<Segment, "first_pos" | "marks" | "body" | "crc"> {
 
 const cacheBytesMax = 32 * 1024 * 1024;
 
-export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
+export function segmentReader(reader: Reader): SegmentReader {
   const select = "SELECT segment, tenant, log, view, first_pos, last_pos, bytes FROM segments";
   const after = reader.prepare(
     `${select} WHERE tenant = ? AND log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1`,
@@ -61,7 +61,7 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
       cache.set(name, kept);
       return kept;
     }
-    const lines = fromSegment(log, whole.get(segment) as unknown as Row);
+    const lines = checked(log, whole.get(segment) as Row);
     cache.set(name, lines);
     cacheBytes += lines.bytes.length;
     for (const [oldest, { bytes }] of cache) {
@@ -70,6 +70,15 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
       cacheBytes -= bytes.length;
     }
     return lines;
+  }
+
+  function checked(log: string, row: Row): Lines {
+    try {
+      return fromSegment(log, row);
+    } catch (error) {
+      reader.failed(error);
+      throw error;
+    }
   }
 
   return {
@@ -83,7 +92,7 @@ export function segmentReader(reader: DatabaseSyncInstance): SegmentReader {
       if (found === undefined || found.bytes >= bytesMax) return undefined;
       try {
         // Its reader is the compaction, which replaces it: nobody will ask for it again.
-        const lines = fromSegment(log, whole.get(found.segment) as unknown as Row);
+        const lines = fromSegment(log, whole.get(found.segment) as Row);
         return { segment: found.segment, events: stretchOfLines(lines).events };
       } catch {
         // Damaged: it stays, for whoever reads it to be told, and what follows goes beside it.

@@ -2,7 +2,6 @@
 // starting is recover.ts; here is where the parts meet, and what is read.
 
 import { existsSync, statfsSync, statSync } from "node:fs";
-import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { feedLog } from "../../log/feeds.js";
@@ -22,7 +21,7 @@ import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
 import { lockFile } from "./lock.js";
-import { type Durability, openReader } from "./open.js";
+import { type Durability, openReader, type Reader } from "./open.js";
 import { metaValue, prepareFile } from "./prepare.js";
 import { recover } from "./recover.js";
 import type { Write } from "./schema.js";
@@ -53,10 +52,10 @@ const saveEveryMs = 60 * 1000;
 export function sqliteStore(options: SqliteOptions): Store {
   const { path } = options;
   const unlock = lockFile(path);
-  let reader: DatabaseSyncInstance | undefined;
+  let reader: Reader | undefined;
   try {
     prepareFile(path, options.durability, options.clock);
-    reader = openReader(path);
+    reader = openReader(path, options.observe?.readFailed);
     return openStore(options, reader, unlock);
   } catch (error) {
     reader?.close();
@@ -65,7 +64,7 @@ export function sqliteStore(options: SqliteOptions): Store {
   }
 }
 
-function openStore(options: SqliteOptions, reader: DatabaseSyncInstance, unlock: () => void): Store {
+function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): Store {
   const { path, durability, clock } = options;
   const runs = catalogue(reader);
   const segments = segmentReader(reader);
