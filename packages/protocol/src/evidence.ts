@@ -3,6 +3,7 @@
 // this package knows no such thing.
 
 import { type Event, endsRun, type Facts, is } from "./events.js";
+import { newFold } from "./folding.js";
 import { evidenceListMax, type Review, reviewer } from "./review.js";
 import type { RunState } from "./state.js";
 import { type Tasks, tasksEnded, tasksTold } from "./tasks.js";
@@ -81,6 +82,7 @@ export function evidencer(run_id: string): Evidencer {
   const lists = Object.keys(gathered).map((name) => [name, [] as Facts[]] as const);
   const totals: { [list: string]: number } = {};
   const unjoined = new Set<string>();
+  const mine = newFold();
   let tasks: Tasks = {};
   let state: RunState | null = null;
   let reason: string | null = null;
@@ -89,8 +91,8 @@ export function evidencer(run_id: string): Evidencer {
 
   function hear(e: Event): void {
     people.hear(e);
-    if (Object.keys(tasks).length < evidenceListMax) tasks = tasksTold(tasks, e);
-    tasks = tasksEnded(tasks, e);
+    if (Object.keys(tasks).length < evidenceListMax) tasks = tasksTold(mine, tasks, e);
+    tasks = tasksEnded(mine, tasks, e);
     if (e.type === "model.requested") requests += 1;
     if (e.child_id === null && is(e, "run.lifecycle"))
       [state, reason] = [e.payload.state, e.payload.reason ?? null];

@@ -46,7 +46,7 @@ export {
   type LogDigest,
   type Signal,
 } from "./evidence.js";
-export { type Mine, mineOf, withMember, withoutMember } from "./folding.js";
+export { type Mine, mineOf, newFold, withMember, withoutMember } from "./folding.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
 export * from "./ids.js";

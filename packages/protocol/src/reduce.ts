@@ -10,39 +10,49 @@ import {
   type TextDelta,
   type ToolError,
 } from "./events.js";
-import { type Mine, mineOf, withItem, withMember } from "./folding.js";
-import { doing, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
+import { type Mine, mineOf, namesIn, newFold, withItem, withMember, withoutMember } from "./folding.js";
+import { doing, openTasks, type Tasks, tasksDoing, tasksEnded, tasksTold } from "./tasks.js";
 import { emptyTranscript, type Part, type ToolCall, type Transcript } from "./transcript.js";
 import { addedUsage } from "./usage.js";
 
 export function reduce(t: Transcript, e: Event): Transcript {
-  return reduceIn(null, t, e);
+  return reduceIn(null, t, [e]);
 }
 
 /** The same for many events at once, at a cost that grows with their number and not with its square. */
 export function reduceAll(t: Transcript, events: readonly Event[]): Transcript {
-  const mine: Mine = new WeakSet();
-  return events.reduce((at, e) => reduceIn(mine, at, e), t);
+  return reduceIn(newFold(), t, events);
 }
 
-function reduceIn(mine: Mine | null, t: Transcript, e: Event): Transcript {
-  // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
-  const next = is(e, "child.spawn")
-    ? fold(mine, spawned(mine, t, e.payload.child_id, e.child_id ?? t.run_id), e)
-    : fold(mine, t, e);
-  const tasks = flowOf(e.type) === "control" ? tasksAfter(next, e) : next.tasks;
-  return tasks === next.tasks ? next : { ...next, tasks };
+function reduceIn(mine: Mine | null, t: Transcript, events: readonly Event[]): Transcript {
+  let next = t;
+  const moved = new Set<string | null>();
+  for (const e of events) {
+    // Descendants of every level are kept here, side by side, so a spawn is noted here whoever said it.
+    const known = is(e, "child.spawn")
+      ? spawned(mine, next, e.payload.child_id, e.child_id ?? t.run_id)
+      : next;
+    next = fold(mine, known, e);
+    if (flowOf(e.type) !== "control") continue;
+    moved.add(e.child_id);
+    const tasks = tasksEnded(mine, tasksTold(mine, next.tasks, e), e);
+    if (tasks !== next.tasks) next = { ...next, tasks };
+  }
+  // What a run does is told of its tasks once: in between nobody sees it.
+  for (const child_id of moved) {
+    const tasks = tasksNow(mine, next, child_id);
+    if (tasks !== next.tasks) next = { ...next, tasks };
+  }
+  return next;
 }
 
-function tasksAfter(t: Transcript, e: Event): Tasks {
-  const told = tasksEnded(tasksTold(t.tasks, e), e);
-  if (Object.keys(told).length === 0) return told;
-  const run = e.child_id === null ? t : t.children[e.child_id]?.transcript;
-  if (run === undefined) return told;
+function tasksNow(mine: Mine | null, t: Transcript, child_id: string | null): Tasks {
+  const run = child_id === null ? t : t.children[child_id]?.transcript;
+  if (run === undefined || openTasks(mine, t.tasks, run.run_id).length === 0) return t.tasks;
   const pending = (requests: Transcript["approvals"] | Transcript["clarifications"]): number =>
     Object.values(requests).filter(({ status }) => status === "pending").length;
   const now = doing(run.state, pending(run.approvals), pending(run.clarifications));
-  return tasksDoing(told, e.child_id ?? e.run_id, now);
+  return tasksDoing(mine, t.tasks, run.run_id, now);
 }
 
 function fold(mine: Mine | null, t: Transcript, e: Event): Transcript {
@@ -70,7 +80,7 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
       return stream(mine, t, e.payload, "arguments");
     case "model.requested":
     case "model.failed":
-      return withoutUnfinished(t);
+      return withoutUnfinished(mine, t);
     case "tool.output":
       return stream(mine, t, e.payload, "streamed");
     case "tool.call": {
@@ -204,18 +214,22 @@ function tool(
   change: (call: ToolCall) => Partial<ToolCall>,
 ): Transcript {
   const call = callOf(t, call_id) ?? { call_id, tool: "", status: "writing", arguments: "", streamed: "" };
-  return { ...t, tools: withMember(mine, t.tools, call_id, { ...call, ...change(call) }) };
+  return { ...t, tools: withMember(mine, t.tools, call_id, { ...call, ...change(call) }, unfinished) };
 }
 
 /** An answer that was cut off in the arguments of a call is asked for again, and they are written anew. */
-function withoutUnfinished(t: Transcript): Transcript {
-  const isUnfinished = ({ status, streamed, text, reasoning }: ToolCall): boolean =>
-    status === "writing" && streamed === "" && text === undefined && reasoning === undefined;
-  if (!Object.values(t.tools).some(isUnfinished)) return t;
+function withoutUnfinished(mine: Mine | null, t: Transcript): Transcript {
+  const names = namesIn(mine, t.tools, unfinished, "unfinished");
+  if (names.length === 0) return t;
   return {
     ...t,
-    tools: Object.fromEntries(Object.entries(t.tools).filter(([, call]) => !isUnfinished(call))),
+    tools: names.reduce((tools, name) => withoutMember(mine, tools, name, unfinished), t.tools),
   };
+}
+
+function unfinished({ status, streamed, text, reasoning }: ToolCall): "unfinished" | null {
+  const isCut = status === "writing" && streamed === "" && text === undefined && reasoning === undefined;
+  return isCut ? "unfinished" : null;
 }
 
 /** A control event of a call: the first one gives it its place among the parts. */

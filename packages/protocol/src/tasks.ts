@@ -7,6 +7,7 @@
 // The fold is used twice: transcripts keep all of it, an encoder only what is open.
 
 import { type Event, is } from "./events.js";
+import { type Mine, namesIn, newFold, withMember } from "./folding.js";
 import { isFinal, type RunState } from "./state.js";
 
 export interface Task {
@@ -16,7 +17,7 @@ export interface Task {
   readonly parent_task_id?: string;
   readonly root_task_id?: string;
   readonly status: string;
-  /** In their order; one that failed stays when the next begins. */
+  /** The last of them, in their order; one that failed stays when the next begins. */
   readonly attempts: readonly Attempt[];
   /** Its producer says itself when it waits: then nothing is concluded from its run. */
   readonly tellsWaits?: true;
@@ -93,10 +94,10 @@ export function doing(state: RunState | null, approvals: number, questions: numb
 }
 
 /** What an event says of tasks. */
-export function tasksTold(tasks: Tasks, e: Event): Tasks {
+export function tasksTold(mine: Mine | null, tasks: Tasks, e: Event): Tasks {
   const run_id = e.child_id ?? e.run_id;
   if (is(e, "control.requested") && e.payload.action === "abort")
-    return changed(tasks, run_id, (task) => ({ ...task, status: "cancelling" }));
+    return changed(mine, tasks, run_id, (task) => ({ ...task, status: "cancelling" }));
   const task_id = e.type.startsWith("task.") ? e.scope?.task_id : undefined;
   const name = e.type.slice("task.".length);
   if (task_id === undefined || !Object.hasOwn(taskStatuses, name)) return tasks;
@@ -113,7 +114,7 @@ export function tasksTold(tasks: Tasks, e: Event): Tasks {
       ? withAttempt(known.attempts, name, attemptIn(e), e.ts, typeof reason === "string" ? reason : undefined)
       : known.attempts,
   };
-  return { ...tasks, [task_id]: task };
+  return withMember(mine, tasks, task_id, task, openIn);
 }
 
 function newTask({ scope }: Event, task_id: string, run_id: string): Task {
@@ -128,6 +129,9 @@ function newTask({ scope }: Event, task_id: string, run_id: string): Task {
   };
 }
 
+/** Each is looked at when another is told of. */
+const attemptsMax = 1000;
+
 /** An attempt has its own id, or that of its run. */
 function attemptIn({ scope, child_id, run_id }: Event): string {
   return scope?.attempt_id ?? scope?.run_id ?? child_id ?? run_id;
@@ -140,9 +144,10 @@ function withAttempt(
   ts: string,
   reason: string | undefined,
 ): readonly Attempt[] {
-  const known = attempts.find((attempt) => attempt.attempt_id === attempt_id);
+  const known = attempts.findLast((attempt) => attempt.attempt_id === attempt_id);
+  const added = (attempt: Attempt): readonly Attempt[] => [...attempts.slice(1 - attemptsMax), attempt];
   if (name === "attempt.started")
-    return known === undefined ? [...attempts, { attempt_id, status: "running", started_at: ts }] : attempts;
+    return known === undefined ? added({ attempt_id, status: "running", started_at: ts }) : attempts;
   const ended: Attempt = {
     ...known,
     attempt_id,
@@ -150,13 +155,13 @@ function withAttempt(
     ended_at: ts,
     ...(reason === undefined ? {} : { reason }),
   };
-  if (known === undefined) return [...attempts, ended];
+  if (known === undefined) return added(ended);
   return attempts.map((attempt) => (attempt === known ? ended : attempt));
 }
 
 /** Tasks wait and go on with their run, unless their producer tells of that. */
-export function tasksDoing(tasks: Tasks, run_id: string, now: Doing): Tasks {
-  return changed(tasks, run_id, (task) =>
+export function tasksDoing(mine: Mine | null, tasks: Tasks, run_id: string, now: Doing): Tasks {
+  return changed(mine, tasks, run_id, (task) =>
     task.tellsWaits || task.status === now || !doings.has(task.status) ? task : { ...task, status: now },
   );
 }
@@ -168,11 +173,11 @@ const ends: { readonly [S in RunState]?: string } = {
 };
 
 /** What is open ends with its run. */
-export function tasksEnded(tasks: Tasks, e: Event): Tasks {
+export function tasksEnded(mine: Mine | null, tasks: Tasks, e: Event): Tasks {
   if (!is(e, "run.lifecycle") || !isFinal(e.payload.state)) return tasks;
   const { state, reason } = e.payload;
   const name = state === "done" ? "attempt.completed" : "attempt.failed";
-  return changed(tasks, e.child_id ?? e.run_id, (task) => {
+  return changed(mine, tasks, e.child_id ?? e.run_id, (task) => {
     if (!endsWith(task, state)) return task;
     const attempts = openAttempts(task).reduce(
       (all, { attempt_id }) => withAttempt(all, name, attempt_id, e.ts, reason ?? undefined),
@@ -192,17 +197,22 @@ export function openAttempts({ attempts }: Task): readonly Attempt[] {
 }
 
 /** The open tasks of a run. */
-export function openTasks(tasks: Tasks, run_id: string): readonly Task[] {
-  return Object.values(tasks).filter((task) => task.run_id === run_id && isOpen(task));
+export function openTasks(mine: Mine | null, tasks: Tasks, run_id: string): readonly Task[] {
+  return namesIn(mine, tasks, openIn, run_id).map((task_id) => tasks[task_id] as Task);
+}
+
+/** The run that an open task belongs to. */
+function openIn(task: Task): string | null {
+  return isOpen(task) ? task.run_id : null;
 }
 
 /** Changes the open tasks of a run; the same object where nothing changes. */
-function changed(tasks: Tasks, run_id: string, change: (task: Task) => Task): Tasks {
-  const moved = openTasks(tasks, run_id)
+function changed(mine: Mine | null, tasks: Tasks, run_id: string, change: (task: Task) => Task): Tasks {
+  const moved = openTasks(mine, tasks, run_id)
     .map((task) => [task, change(task)] as const)
     .filter(([before, after]) => before !== after);
-  if (moved.length === 0) return tasks;
-  return { ...tasks, ...Object.fromEntries(moved.map(([, after]) => [after.task_id, after])) };
+  const fold = mine ?? newFold();
+  return moved.reduce((all, [, after]) => withMember<Task>(fold, all, after.task_id, after, openIn), tasks);
 }
 
 function taskOf(tasks: Tasks, task_id: string): Task | undefined {

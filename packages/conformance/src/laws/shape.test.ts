@@ -4,6 +4,7 @@
 
 import {
   type Draft,
+  dialects,
   type Event,
   emptyTranscript,
   flowOf,
@@ -48,15 +49,39 @@ describe("a transcript", () => {
     );
   });
 
-  it("of many calls costs what its events cost, and not the square of that", () => {
-    const calls = Array.from({ length: 40_000 }, (_, i) => `call_${i}`);
-    const started: readonly Draft[] = calls.map((call_id) => ({
-      type: "tool.start",
-      payload: { call_id, tool: "look" },
-    }));
-    const { tools, parts } = reduceAll(emptyTranscript("run_a"), eventsOf("run_a", started));
-    expect([Object.keys(tools).length, parts.length]).toEqual([calls.length, calls.length]);
+  // The square of these would be minutes.
+  const many = Array.from({ length: 20_000 }, (_, i) => String(i));
+  const much: { readonly [what: string]: readonly Draft[] } = {
+    calls: many.map((call_id) => ({ type: "tool.start", payload: { call_id, tool: "look" } })),
+    "calls and requests of the model": many.flatMap((call_id) => [
+      { type: "tool.start", payload: { call_id, tool: "look" } },
+      { type: "model.requested", payload: { model: "m", provider: "p" } },
+    ]),
+    tasks: many.map((task_id) => ({ type: "task.started", payload: {}, scope: { task_id } })),
+    "a task that is asked about": [
+      { type: "task.started", payload: {}, scope: { task_id: "t" } },
+      ...many.flatMap((approval_id): readonly Draft[] => [
+        { type: "approval.requested", payload: { approval_id, call_id: "c", tool: "look" } },
+        { type: "approval.resolved", payload: { approval_id, decision: "once" } },
+      ]),
+    ],
+  };
+  it.each(Object.keys(much))("of many %s costs what its events cost, and not the square of that", (what) => {
+    const { pos } = reduceAll(emptyTranscript("run_a"), eventsOf("run_a", much[what] ?? []));
+    expect(pos).toBe(much[what]?.length);
   });
+
+  it.each([...dialects.values()])(
+    "said in $name costs no more, though nothing told of ever ends",
+    (dialect) => {
+      const told = many
+        .slice(0, 2000)
+        .map((call_id): Draft => ({ type: "tool.call", payload: { call_id, tool: "look", input: {} } }));
+      let state = dialect.first;
+      for (const e of eventsOf("run_a", told)) [state] = dialect.step(state, e);
+      expect(JSON.stringify(state).length).toBeLessThan(100_000);
+    },
+  );
 
   it("never loses a request that waits or a call that failed, whatever else is said [RW-FOLD-2]", () => {
     fc.assert(

@@ -15,7 +15,7 @@ import {
   type IdSource,
   isFinal,
   limits,
-  type Mine,
+  newFold,
   RunwireError,
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
@@ -94,7 +94,7 @@ export function draftwork(parts: CommitParts): Draftwork {
   const allowed: Allowance[] = [];
   const heads = new Map<string, Head>();
   const kept = new Set<string>();
-  const mine: Mine = new WeakSet();
+  const mine = newFold();
   const ts = isoTime(nowMs);
   let producer: ProducerMark | null = null;
 

@@ -1,8 +1,13 @@
 // Calls of tools, from their first argument to their end, and what people are asked about them.
 
 import { type Event, type Facts, is } from "../../events.js";
+import { remembering } from "../../folding.js";
+import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
 import { type LoomState, restOf, type Said, said, say } from "./state.js";
+
+/** Of a run and those below it. Nobody need ever end a call that was only told of. */
+const callsMax = limits.openCallsMax;
 
 /** What is said of tools, with what is remembered of the open ones. */
 export function toolSaying(state: LoomState, e: Event): Said | undefined {
@@ -14,7 +19,7 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
   };
   const remember = (payload: Facts): LoomState =>
     typeof payload.tool === "string"
-      ? { ...state, tools: { ...tools, [String(payload.call_id)]: payload.tool } }
+      ? { ...state, tools: remembering(tools, String(payload.call_id), payload.tool, callsMax) }
       : state;
 
   if (is(e, "tool.args.delta")) return [remember(e.payload), say(said("tool_call_chunk", e.payload))];
@@ -37,7 +42,7 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
   if (is(e, "approval.requested")) {
     const { approval_id, call_id } = e.payload;
     if (call_id == null) return [state, []];
-    const asking = { ...remember(e.payload), asks: { ...asks, [approval_id]: call_id } };
+    const asking = { ...remember(e.payload), asks: remembering(asks, approval_id, call_id, callsMax) };
     return [asking, say(said("tool_approval", withObject(named(e.payload))))];
   }
   if (is(e, "approval.resolved")) {

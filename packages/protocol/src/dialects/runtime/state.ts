@@ -2,7 +2,9 @@
 // ended is dropped, so the state stays small however long the log is.
 
 import { type Event, endsRun, type Facts, flowOf, is } from "../../events.js";
+import { remembering } from "../../folding.js";
 import { isId } from "../../ids.js";
+import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
 import { isFinal, type RunState } from "../../state.js";
 import type { Tasks } from "../../tasks.js";
@@ -155,7 +157,8 @@ function changeOfRun(context: RunContext, e: Event): Partial<RunContext> | undef
   const { calls, ended, asked, questions, processes, plan } = context;
   if (is(e, "tool.call") || is(e, "tool.start")) {
     const { call_id, tool } = e.payload;
-    return Object.hasOwn(calls, call_id) ? undefined : { calls: { ...calls, [call_id]: kindOf(tool) } };
+    if (Object.hasOwn(calls, call_id)) return undefined;
+    return { calls: remembering(calls, call_id, kindOf(tool), limits.openCallsMax) };
   }
   if (is(e, "tool.end")) {
     const { call_id } = e.payload;
@@ -207,7 +210,7 @@ function processChange(
   const { tool_call_id: call_id, process_id } = scope ?? {};
   if (call_id === undefined || process_id === undefined) return undefined;
   if (type === "process.started" && (payload as Facts).endsWithCall === true)
-    return { processes: { ...processes, [call_id]: process_id } };
+    return { processes: remembering(processes, call_id, process_id, limits.openCallsMax) };
   const isEnd = /\.(?:completed|failed|terminated)$/.test(type);
   if (!isEnd || !Object.hasOwn(processes, call_id) || processes[call_id] !== process_id) return undefined;
   const { [call_id]: _, ...others } = processes;

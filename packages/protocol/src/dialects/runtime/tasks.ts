@@ -37,11 +37,11 @@ export function taskCourse(
   approvals: number,
   questions: number,
 ): TaskCourse {
-  const told = tasksTold(before, e);
+  const told = tasksTold(null, before, e);
   // Most runs have no tasks, and most events say nothing of them.
   if (Object.keys(told).length === 0) return { before, told, after: told };
-  const ended = tasksEnded(told, e);
-  const after = tasksDoing(ended, e.child_id ?? e.run_id, doing(state, approvals, questions));
+  const ended = tasksEnded(null, told, e);
+  const after = tasksDoing(null, ended, e.child_id ?? e.run_id, doing(state, approvals, questions));
   return { before, told, after: after === before ? before : kept(after) };
 }
 
@@ -63,7 +63,7 @@ export function soleTask(
   tasks: Tasks,
   run_id: string,
 ): { readonly task: string | null; readonly attempt: string | null } {
-  const [task, another] = openTasks(tasks, run_id);
+  const [task, another] = openTasks(null, tasks, run_id);
   if (task === undefined || another !== undefined) return { task: null, attempt: null };
   return { task: task.task_id, attempt: openAttempts(task).at(-1)?.attempt_id ?? null };
 }
@@ -75,7 +75,7 @@ export function taskEnds({ told }: TaskCourse, e: Event): readonly Derived[] {
   const why = reason == null ? {} : { reason };
   const name = state === "done" ? "completed" : "failed";
   const payload = { ...statusWords[state], ...why };
-  return openTasks(told, e.child_id ?? e.run_id)
+  return openTasks(null, told, e.child_id ?? e.run_id)
     .filter((task) => endsWith(task, state))
     .toReversed()
     .flatMap((task): readonly Derived[] => [
@@ -92,10 +92,10 @@ export function taskEnds({ told }: TaskCourse, e: Event): readonly Derived[] {
 export function taskMoves({ before, told, after }: TaskCourse, e: Event): readonly Derived[] {
   if (before === after) return [];
   const cancelled = is(e, "control.requested")
-    ? openTasks(told, e.child_id ?? e.run_id).filter((task) => task !== before[task.task_id])
+    ? openTasks(null, told, e.child_id ?? e.run_id).filter((task) => task !== before[task.task_id])
     : [];
   const reason = e.payload.reason == null ? {} : { reason: e.payload.reason };
-  const moved = openTasks(after, e.child_id ?? e.run_id).filter(
+  const moved = openTasks(null, after, e.child_id ?? e.run_id).filter(
     ({ task_id, status }) => told[task_id]?.status !== status,
   );
   return [

@@ -1,7 +1,7 @@
 // Starting: live heads from the file, then every hot row folded onto the heads it is newer than. Nothing else
 // needs repair: pending deltas are part of the head, and the next tick emits them.
 
-import type { Facts, IdSource, Mine } from "@runwire/protocol";
+import { type Facts, type IdSource, newFold } from "@runwire/protocol";
 import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
 import { isFeed } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
@@ -64,7 +64,7 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
     last: number;
   };
   let lastRow = last;
-  const mine: Mine = new WeakSet();
+  const mine = newFold();
   for (const row of reader.prepare("SELECT * FROM hot ORDER BY row").iterate() as Iterable<HotRow>) {
     const record = fromHot(row);
     const { tenant } = record;
