@@ -10,6 +10,7 @@ import type { Call } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
 import { chunk } from "../wire.js";
+import { waitsForDrain } from "./draining.js";
 
 export type HttpFraming = "sse" | "ndjson";
 
@@ -93,8 +94,8 @@ export function httpStream(
     // After its end the connection is the next answer's.
     if (gone || ended || socket === null) return;
     sentMs = clock.monotonic();
-    // Full only when the kernel has not taken it all: a large write that went out at once blocks nobody.
-    full = !socket.write(bytes) && socket.writableLength > 0;
+    socket.write(bytes);
+    full = waitsForDrain(socket);
   }
 
   return {

@@ -8,6 +8,7 @@ import { requestIdHeader } from "../http/account.js";
 import type { Upgrade } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
+import { waitsForDrain } from "./draining.js";
 
 const messageBytesMax = 64 * 1024;
 /** A client that leaves this much unread is answered no more until it has read. */
@@ -138,7 +139,8 @@ export function socketSink(
       send(bytes) {
         if (!isOpen()) return;
         sentMs = clock.monotonic();
-        full = !socket.write(bytes) && socket.writableLength > 0;
+        socket.write(bytes);
+        full = waitsForDrain(socket);
       },
       close(how) {
         if (isOpen()) ws.close(closeCodes[how]);

@@ -1,0 +1,52 @@
+import { EventEmitter } from "node:events";
+import type { ServerResponse } from "node:http";
+import { Duplex } from "node:stream";
+import { describe, expect, it } from "vitest";
+import type { Connection } from "../connections.js";
+import { httpStream } from "./http-stream.js";
+
+const roomBytes = 100;
+
+describe("a reader that takes no more", () => {
+  it("is gone on with when it does, also where it was greeted in between", async () => {
+    const written: (() => void)[] = [];
+    const socket = new Duplex({
+      highWaterMark: roomBytes,
+      read() {},
+      write: (_chunk, _encoding, done) => void written.push(done),
+      writev: (_chunks, done) => void written.push(done),
+    });
+    const res = Object.assign(new EventEmitter(), { req: { httpVersion: "1.1" }, socket, flushHeaders() {} });
+    const connections: Connection[] = [];
+    const { sink, attach } = httpStream(
+      { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
+      "sse",
+      {
+        clock: { now: () => 0, monotonic: () => 0 },
+        connections: {
+          leaving: false,
+          add(connection: Connection) {
+            connections.push(connection);
+            return () => {};
+          },
+        } as never,
+      },
+    );
+    const drained = new Promise<void>((resolve) => attach({ drained: resolve, close() {} }));
+    const greet = (): void => connections[0]?.ping();
+
+    sink.send(Buffer.alloc(2 * roomBytes), 1);
+    expect(sink.isFull()).toBe(true);
+    greet();
+    // The large one is out, the greeting is not: there is room for another one, but nothing has drained.
+    written.shift()?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    greet();
+    while (written.length > 0) {
+      written.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await drained;
+    expect(sink.isFull()).toBe(false);
+  });
+});
