@@ -239,7 +239,7 @@ export function draftwork(parts: CommitParts): Draftwork {
       flush,
       mark(mark) {
         const head = known(mark.log);
-        heads.set(mark.log, { ...head, producers: withProducer(head.producers, mark) });
+        heads.set(mark.log, { ...head, producers: withProducer(head.producers, mark, mine) });
         // The next record carries it; a writer that writes nothing has its head stored instead.
         producer = mark;
         kept.add(mark.log);

@@ -149,7 +149,7 @@ export function advance(head: Head, record: Record, place: Place, payload: () =>
   const moved: Moved = { ...head, views, lastId: record.id };
   const { producer } = record;
   if (producer !== null && producer.log === head.run.run_id)
-    moved.producers = withProducer(head.producers, producer);
+    moved.producers = withProducer(head.producers, producer, mine);
   if (record.by === head.run.run_id) return ownRecord(moved, record, place, payload, mine);
   if (record.type === "usage") return { ...moved, usage: addedUsage(mine, head.usage, payload()) };
   if (
@@ -258,8 +258,12 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
   return head;
 }
 
-export function withProducer(producers: Head["producers"], mark: ProducerMark): Head["producers"] {
-  return { ...producers, [mark.id]: { epoch: mark.epoch, seq: mark.seq } };
+export function withProducer(
+  producers: Head["producers"],
+  { id, epoch, seq }: ProducerMark,
+  mine: Mine,
+): Head["producers"] {
+  return withMember<Head["producers"][string]>(mine, producers, id, { epoch, seq });
 }
 
 export function isEnded(head: Head): boolean {
