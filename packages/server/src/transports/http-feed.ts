@@ -65,9 +65,10 @@ export async function streamFeed(
   return undefined;
 }
 
-/** A feed's entry names the run it is about as its run, not the feed. */
+const { says: _, ...spoken } = runwire;
+/** A feed's entry names the run it is about as its run, not the feed: it is not said as it is stored. */
 const feedDialect = {
-  ...runwire,
+  ...spoken,
   name: "feed",
   step(_state: unknown, e: Parameters<typeof runwire.step>[1]): readonly [null, readonly Message[]] {
     const { id, ts, type, child_id, pos, payload } = e;
