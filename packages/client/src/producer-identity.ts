@@ -15,11 +15,12 @@ export interface IdentityOptions extends Endpoint {
   readonly run_id: string;
   readonly producer_id?: string;
   readonly epoch?: number;
+  readonly after?: number;
 }
 
 /** A made-up producer is new by itself; a named one asks how far its last life came. */
 export async function takeUp(options: IdentityOptions, patience: Patience): Promise<Answer<Identity>> {
-  const { producer_id, run_id, epoch } = options;
+  const { producer_id, run_id, epoch, after } = options;
   if (producer_id === undefined) {
     return { ok: true, value: identity(madeUpId(patience.random), epoch ?? 1, 0) };
   }
@@ -30,7 +31,7 @@ export async function takeUp(options: IdentityOptions, patience: Patience): Prom
   const lastEpoch = typeof last.epoch === "number" ? last.epoch : 0;
   const lastSeq = typeof last.last_producer_seq === "number" ? last.last_producer_seq : 0;
   // Numbers go on across epochs.
-  return { ok: true, value: identity(producer_id, epoch ?? lastEpoch + 1, lastSeq) };
+  return { ok: true, value: identity(producer_id, epoch ?? lastEpoch + 1, after ?? lastSeq) };
 }
 
 function identity(producer_id: string, epoch: number, lastSeq: number): Identity {

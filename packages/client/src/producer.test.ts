@@ -193,6 +193,19 @@ describe("a producer", () => {
     await now.close();
   });
 
+  test("that comes back stores nothing twice, though its former life has still stored something", async () => {
+    const before = await open([], { producer_id: "writer" });
+    before.push(text("one"));
+    await before.flush();
+    const now = openProducer({ base: server.base, run_id, producer_id: "writer", after: 1 });
+    before.push(text("two"));
+    await before.flush();
+    now.push(text("two"));
+    await expect(now.flush()).rejects.toMatchObject({ code: "KAI-PRODUCER-GAP-0001" });
+    expect(server.stored).toEqual([text("one"), text("two")]);
+    await before.close();
+  });
+
   test("that comes back in the same epoch goes on with its numbers", async () => {
     const identity = { producer_id: "writer", epoch: 7 };
     const before = await open([], identity);

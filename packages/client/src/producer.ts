@@ -16,6 +16,12 @@ export interface ProducerOptions extends Endpoint {
   readonly run_id: string;
   /** Given by a producer that may come back after a crash; otherwise one is made up. */
   readonly producer_id?: string;
+  /**
+   * How many of its drafts were stored when it decided what to push next (`last_producer_seq`). If its former life had
+   * another one on the way, that is refused with `KAI-PRODUCER-GAP-0001` and nothing is stored twice: ask again. Without
+   * it, what is pushed comes after whatever is stored by then.
+   */
+  readonly after?: number;
   /** A higher epoch shuts out the lower ones. Without it, the one after the last that wrote. */
   readonly epoch?: number;
   /** The lease the run was created with; asked for where it is not given. */

@@ -139,6 +139,7 @@ export function write(
         ...endpoint,
         run_id,
         producer_id: by,
+        after: last_producer_seq,
         lease_ms,
         signal: life.signal,
       });

@@ -61,7 +61,8 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
     const known = positions.get(header("id")) ?? { epoch: 0, last_producer_seq: 0 };
     if (epoch < known.epoch) return [403, "KAI-PRODUCER-FENCED-0001"];
     const last = known.last_producer_seq;
-    if (first > last + 1) return [409, "KAI-PRODUCER-GAP-0001"];
+    const isGap = epoch > known.epoch ? first !== last + 1 : first > last + 1;
+    if (isGap) return [409, "KAI-PRODUCER-GAP-0001"];
     self.stored.push(...drafts.slice(last + 1 - first));
     positions.set(header("id"), { epoch, last_producer_seq: Math.max(last, first + drafts.length - 1) });
     return undefined;
