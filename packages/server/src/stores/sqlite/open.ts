@@ -40,15 +40,18 @@ export interface Query {
   iterate(): Iterable<unknown>;
 }
 
-/** A connection that only reads. */
+/** A connection that only reads. SQLite takes a page that the disk cannot read for one that is damaged. */
 export function openReader(path: string, failed: (error: unknown) => void = () => {}): Reader {
   const db = new DatabaseSync(path, { timeout: 10_000, readOnly: true });
-  const told = (cause: unknown): RunwireError => {
-    const { errcode, message } = cause as { errcode?: number; message: string };
-    // Not every way of asking tells the code.
-    const damaged = isDamaged(errcode) || /malformed|not a database/.test(message);
-    const code = damaged ? "KAI-SERVER-STORE-0003" : "KAI-SERVER-STORE-0001";
-    const error = new RunwireError(code, message, { cause });
+  // Of what is asked for wrongly SQLite says so too; that stays what it is, a bug.
+  const told = (cause: unknown): unknown => {
+    const { message } = cause as Error;
+    const isDamaged = /malformed|not a database/.test(message);
+    if (!isDamaged && !/I\/O error|unable to open|is locked|out of memory|is closed/.test(message))
+      return cause;
+    const error = new RunwireError(isDamaged ? "KAI-SERVER-STORE-0003" : "KAI-SERVER-STORE-0001", message, {
+      cause,
+    });
     failed(error);
     return error;
   };
@@ -85,14 +88,7 @@ export function openReader(path: string, failed: (error: unknown) => void = () =
 }
 
 const sqliteIoErr = 10;
-const sqliteCorrupt = 11;
 const sqliteFull = 13;
-const sqliteNotADatabase = 26;
-
-/** SQLite takes a page that the disk cannot read for one that is damaged. */
-function isDamaged(errcode: number | undefined): boolean {
-  return [sqliteCorrupt, sqliteNotADatabase].includes((errcode ?? 0) & 0xff);
-}
 
 export function isFull(errcode: number | undefined): boolean {
   return errcode === sqliteFull;
