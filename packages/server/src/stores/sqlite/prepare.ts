@@ -21,7 +21,7 @@ export function prepareFile(path: string, durability: Durability, clock: Clock):
       | { value: string }
       | undefined;
     if (found?.value !== String(formatVersion)) {
-      throw new Error(
+      throw new ForeignFormat(
         `it has format ${found?.value ?? "unknown"}, and this server reads format ${formatVersion}`,
       );
     }
@@ -30,12 +30,19 @@ export function prepareFile(path: string, durability: Durability, clock: Clock):
     sayOpened(db, new Date(clock.now()).toISOString());
   } catch (cause) {
     const { errcode, message } = cause as { errcode?: number; message: string };
-    const mend = isFull(errcode) ? "free some room" : "restore this one";
+    const isForeign = cause instanceof ForeignFormat;
+    const mend = isFull(errcode)
+      ? "free some room"
+      : isForeign
+        ? "run the version that wrote it"
+        : "restore this one";
     throw new Error(`${path} cannot be used: ${message}; choose another data folder, or ${mend}`, { cause });
   } finally {
     db?.close();
   }
 }
+
+class ForeignFormat extends Error {}
 
 function sayOpened(db: DatabaseSyncInstance, at: string): void {
   try {
