@@ -19,9 +19,11 @@ export interface Lines {
   readonly marks: Uint32Array;
 }
 
-const typeAfter = '{"id":"'.length + "evt_".length + 26 + '","ts":"'.length + 24 + '","type":"'.length;
-const idChars = 30;
-const tsChars = 24;
+const idChars = "evt_".length + 26;
+const tsChars = "2026-01-01T00:00:00.000Z".length;
+const idAt = '{"id":"'.length;
+const tsAt = idAt + idChars + '","ts":"'.length;
+const typeAt = tsAt + tsChars + '","type":"'.length;
 const quote = 0x22;
 const comma = 0x2c;
 
@@ -55,7 +57,7 @@ export function linesBetween(lines: Lines, after: number, to: number): Lines {
 
 export function typeOf(lines: Lines, i: number): EventType {
   const { bytes } = lines;
-  const from = startOf(lines, i) + typeAfter;
+  const from = startOf(lines, i) + typeAt;
   let hash = 0;
   let end = from;
   for (; bytes[end] !== quote; end++) hash = (hash * 31 + (bytes[end] as number)) | 0;
@@ -84,8 +86,6 @@ export function eventOf(lines: Lines, i: number): StoredEvent {
   const payloadEnd = payloadEndOf(lines, i);
   const end = endOf(lines, i);
   const prefix = bytes.toString("utf8", start, payloadEnd);
-  const idAt = '{"id":"'.length;
-  const tsAt = idAt + idChars + '","ts":"'.length;
   const childAt = childStart(lines, i);
   const pos = firstPos + i;
   const scopeAt = payloadEnd + `,"pos":${pos},"scope":`.length;
@@ -106,7 +106,7 @@ export function eventOf(lines: Lines, i: number): StoredEvent {
 /** Where the value of `child_id` begins. */
 function childStart(lines: Lines, i: number): number {
   return (
-    quoteAfter(lines.bytes, startOf(lines, i) + typeAfter) +
+    quoteAfter(lines.bytes, startOf(lines, i) + typeAt) +
     '","run_id":"'.length +
     lines.log.length +
     '","child_id":'.length
