@@ -21,7 +21,8 @@ beforeAll(async () => {
 let keys = 0;
 const freshKey = (): string => {
   keys += 1;
-  return `key-${keys}`;
+  // The full stop parts the number from whatever a test adds: no key is another's beginning with a digit more.
+  return `key-${keys}.`;
 };
 
 const asked = { prompt: "go", producer: "external", lease_ms: 600_000, metadata: { a: 1, b: [2] } };

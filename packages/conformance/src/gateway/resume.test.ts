@@ -102,7 +102,9 @@ async function readOn(wire: WireName, url: string, path: string, heard: Event[])
   try {
     const read = await readAll(wire, url, path);
     heard.push(...read.events);
-    return closeOf(read) === "finished" || read.status === 204;
+    // Where all but the end itself had been read, the end is all that is left.
+    const { status, events, ending } = read;
+    return closeOf(read) === "finished" || status === 204 || (events.length === 0 && ending.code === 1000);
   } catch {
     // Cut before the answer had a head.
     return false;
