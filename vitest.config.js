@@ -1,6 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
+const isSoak = process.env.RUNWIRE_SOAK === "1";
+
 // Tests run as compiled, so that workers and child processes load the very files that are published.
 export default defineConfig({
   test: {
@@ -8,11 +10,13 @@ export default defineConfig({
     exclude: ["**/node_modules/**", ...compiledWithoutSource()],
     // Whatever is no test is loaded by Node alone: as users have it, and quicker.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\/(?!.*\.test\.js$)/] } },
+    // A soak has new cases each time.
+    setupFiles: isSoak ? [] : ["./scripts/vitest-setup.mjs"],
     pool: "forks",
     // Most of a test is waiting for servers, disks and the demo's pauses.
     maxWorkers: 3,
     // A guard against what hangs, not a measure: machines that build and test at once are slow.
-    testTimeout: process.env.RUNWIRE_SOAK === undefined ? 120_000 : 3_600_000,
+    testTimeout: isSoak ? 3_600_000 : 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
     reporters: ["default", "./scripts/vitest-reporter.mjs"],

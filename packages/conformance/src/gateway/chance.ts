@@ -1,4 +1,5 @@
-// Random choices that can be made again: the seed is printed, and RUNWIRE_SEED gives it back.
+// Random choices that can be made again: the seed is printed, and RUNWIRE_SEED gives it back. A soak makes new ones
+// each time. Elsewhere they are the same, so that what fails, fails for what was changed.
 
 export interface Chance {
   readonly seed: number;
@@ -9,9 +10,15 @@ export interface Chance {
 
 export const isSoak = process.env.RUNWIRE_SOAK === "1";
 
+export const givenSeed = process.env.RUNWIRE_SEED;
+
+export function newSeed(): number {
+  return Number(givenSeed ?? (isSoak ? Math.floor(Math.random() * 2 ** 31) : 1));
+}
+
 /** `name` is printed with the seed. */
 export function chance(name: string): Chance {
-  const seed = Number(process.env.RUNWIRE_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  const seed = newSeed();
   process.stdout.write(`${name}: RUNWIRE_SEED=${seed}\n`);
   let state = seed;
   // mulberry32: small, and the same everywhere.

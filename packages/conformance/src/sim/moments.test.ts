@@ -23,6 +23,8 @@ describe.runIf(isSoak)("the write path", () => {
         await live(1, momentLife(strike), { ...calm, slowShare: 0.3 }).catch((cause: unknown) => {
           throw new Error(`RUNWIRE_WRITE=${n}: ${(cause as Error).message}`, { cause });
         });
+        if (n % 20 === 0 || !strike.isStruck)
+          process.stdout.write(`the write path: ${happening}, ${moment}: ${n} writes\n`);
         if (!strike.isStruck) return;
       }
     },

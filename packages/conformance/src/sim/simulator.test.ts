@@ -1,7 +1,7 @@
 import * as engine from "@runwire/engine";
 import * as server from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { isSoak } from "../gateway/chance.js";
+import { givenSeed, isSoak, newSeed } from "../gateway/chance.js";
 import { prompts, work } from "./agents.js";
 import { day, retentionDays } from "./day.js";
 import { type Life, type LifeName, lives } from "./lives.js";
@@ -25,31 +25,32 @@ describe("a simulated world", () => {
   it("loses nothing, doubles nothing and ends everything, whatever breaks", {
     timeout: 10 * 3_600_000,
   }, async () => {
-    const given = process.env.RUNWIRE_SEED;
-    const first = Number(given ?? Math.floor(Math.random() * 2 ** 31));
-    const worlds = Number(process.env.RUNWIRE_WORLDS ?? (given !== undefined ? 1 : isSoak ? 1000 : 6));
+    const first = newSeed();
+    const worlds = Number(process.env.RUNWIRE_WORLDS ?? (givenSeed !== undefined ? 1 : isSoak ? 1000 : 6));
     const named = process.env.RUNWIRE_LIFE as LifeName | undefined;
     const names = named === undefined ? (Object.keys(lives) as LifeName[]) : [named];
     process.stdout.write(`simulator: RUNWIRE_SEED=${first} and the ${worlds - 1} after it\n`);
-    const sums = { kills: 0, starts: 0, steps: 0, hours: 0 };
+    const sums = { worlds: 0, kills: 0, starts: 0, steps: 0, hours: 0 };
+    const told = () => process.stdout.write(`simulator: ${JSON.stringify(sums)}\n`);
     for (let i = 0; i < worlds; i++) {
       // By the seed, so that a world is the same alone and among others.
       const name = names[(first + i) % names.length] as LifeName;
       const { counts, time } = await liveAs(name, first + i);
+      sums.worlds += 1;
       sums.kills += counts.kills;
       sums.starts += counts.starts;
       sums.steps += counts.steps;
       sums.hours += time.ms / 3_600_000;
+      if (sums.worlds % 20 === 0) told();
     }
-    process.stdout.write(`simulator: ${JSON.stringify(sums)}\n`);
+    told();
     expect(sums.starts).toBeGreaterThanOrEqual(worlds);
   });
 });
 
 describe("a day", () => {
   it("passes with little to do, and what is seldom due is done", { timeout: 3_600_000 }, async () => {
-    const given = process.env.RUNWIRE_SEED;
-    const seed = Number(given ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = newSeed();
     const hours = isSoak ? 32 : 2;
     process.stdout.write(`simulator: a day of ${hours} hours, RUNWIRE_SEED=${seed}\n`);
     const { life, expectKept } = day(hours);
