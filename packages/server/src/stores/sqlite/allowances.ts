@@ -2,7 +2,7 @@
 
 import type { Allowance } from "../../log/record.js";
 import type { Store } from "../../store.js";
-import type { Reader } from "./open.js";
+import type { Reader } from "./reader.js";
 import type { Write } from "./schema.js";
 
 type AllowedRow = Omit<Allowance, "session_id"> & { readonly session_id: string };

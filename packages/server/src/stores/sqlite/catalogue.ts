@@ -5,7 +5,7 @@ import { type Head, storedHead } from "../../log/head.js";
 import type { BlobRef } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
-import type { Reader } from "./open.js";
+import type { Reader } from "./reader.js";
 
 interface RunRow {
   readonly record: string;

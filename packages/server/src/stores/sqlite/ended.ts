@@ -3,7 +3,7 @@
 import type { EndedTree, TenantSettings, TreePage, TreeQuery } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import type { Hot } from "./hot.js";
-import type { Reader } from "./open.js";
+import type { Reader } from "./reader.js";
 
 export interface Ended {
   trees(tenant: string, query: TreeQuery): TreePage;

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../clock.js";
 import type { Grant, Grants } from "../../store.js";
-import type { Reader } from "./open.js";
+import type { Reader } from "./reader.js";
 import type { Write } from "./schema.js";
 
 interface GrantRow {

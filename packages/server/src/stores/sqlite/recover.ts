@@ -8,7 +8,7 @@ import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
 import { fromHot, type HotRow } from "./hot-row.js";
-import type { Reader } from "./open.js";
+import type { Reader } from "./reader.js";
 
 export interface Recovery {
   readonly reader: Reader;

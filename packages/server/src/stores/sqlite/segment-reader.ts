@@ -3,7 +3,7 @@
 import type { StoredEvent, View } from "@runwire/protocol";
 import { countOf, type Lines, linesBetween, seqOf } from "../../log/lines.js";
 import { nothing, type Stretch, stretchOfLines } from "../../log/stretch.js";
-import type { Reader } from "./open.js";
+import type { Reader } from "./reader.js";
 import { fromSegment, type Segment } from "./segments.js";
 
 export interface SegmentReader {
