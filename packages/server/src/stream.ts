@@ -8,9 +8,8 @@
 // reached the head, it skips reasoning first, then text, never control, and is told how many.
 
 import { type Close, type EncoderState, limits, type Message, type View } from "@runwire/protocol";
-import type { Followed, Hub, Listener } from "./hub.js";
+import type { Followed, Listener } from "./hub.js";
 import type { StreamEnd } from "./metrics/streams.js";
-import type { Metrics } from "./metrics.js";
 import {
   type Encoded,
   encode,
@@ -21,7 +20,8 @@ import {
   type Range,
   type Weights,
 } from "./range.js";
-import { type Report, stackOf } from "./report.js";
+import { stackOf } from "./report.js";
+import type { Rooms } from "./rooms.js";
 import type { RunKey } from "./store.js";
 import type { Wire } from "./wire.js";
 
@@ -49,8 +49,6 @@ export interface StreamOptions {
   readonly sink: Sink;
   /** A position at which the stream is complete although the run may go on: a replay's end. */
   readonly until?: number;
-  readonly report: Report;
-  readonly metrics: Metrics;
 }
 
 export interface Stream {
@@ -60,10 +58,12 @@ export interface Stream {
   close(close: Close, why?: StreamEnd): void;
 }
 
-export async function openStream(hub: Hub, options: StreamOptions): Promise<Stream> {
-  const { wire, sink, report, metrics } = options;
+export async function openStream(
+  { hub, report, metrics }: Pick<Rooms, "hub" | "report" | "metrics">,
+  options: StreamOptions,
+): Promise<Stream> {
+  const { wire, sink, number = 0 } = options;
   let { after: cursor, state } = options;
-  const { number = 0 } = options;
   // The first event may be several messages, of which some have been heard.
   let heard = typeof wire.dialect.cursor === "object" ? number : 0;
   let loading = false;

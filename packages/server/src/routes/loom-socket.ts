@@ -113,7 +113,7 @@ async function run(
   const name = isId(id) ? id : body.run_id;
   const told: Told = { key, stream: undefined };
   runs.set(name, told);
-  told.stream = await openStream(rooms.hub, {
+  told.stream = await openStream(rooms, {
     key,
     view: "default",
     after: 0,
@@ -128,8 +128,6 @@ async function run(
         if (how === "broken") sink.close(how);
       },
     },
-    report: rooms.report,
-    metrics: rooms.metrics,
   });
 }
 

@@ -111,21 +111,7 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   const { sink, attach } = httpStream(call, framing, rooms);
   const bytes = wire(dialect, framing, isChunked(res));
   if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
-  const { after, state, number } = opening;
-  attach(
-    await openStream(rooms.hub, {
-      key,
-      view,
-      after,
-      state,
-      number,
-      wire: bytes,
-      backpressure,
-      sink,
-      report: rooms.report,
-      metrics: rooms.metrics,
-    }),
-  );
+  attach(await openStream(rooms, { ...opening, key, view, wire: bytes, backpressure, sink }));
   return undefined;
 }
 
@@ -137,7 +123,7 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
   rooms.metrics.streamBegan("start");
   const { sink, attach } = httpStream(call, "ndjson", rooms);
   attach(
-    await openStream(rooms.hub, {
+    await openStream(rooms, {
       key,
       view,
       after: 0,
@@ -146,8 +132,6 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
       wire: wire(dialect, "ndjson", isChunked(res)),
       backpressure: "lossless",
       sink,
-      report: rooms.report,
-      metrics: rooms.metrics,
     }),
   );
   return undefined;

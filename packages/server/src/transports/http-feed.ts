@@ -50,7 +50,7 @@ export async function streamFeed(
     sink.send(bytes.frame([{ id: String(pos), event: "snapshot", data }]), pos);
   }
   attach(
-    await openStream(rooms.hub, {
+    await openStream(rooms, {
       key,
       view: "default",
       after: after ?? first?.pos ?? last,
@@ -58,8 +58,6 @@ export async function streamFeed(
       wire: bytes,
       backpressure: "lossless",
       sink,
-      report: rooms.report,
-      metrics: rooms.metrics,
     }),
   );
   return undefined;

@@ -40,24 +40,17 @@ export async function* followRun(rooms: Rooms, options: FollowOptions): AsyncGen
   const key = { tenant, run_id };
   const head = await followableHead(rooms, key, view);
   const cursor = options.after === undefined ? undefined : String(options.after);
-  const { finished, first, after, state, number } = await openAt(rooms, head, dialect, view, {
-    cursor,
-    snapshot,
-  });
-  if (finished) return;
+  const opening = await openAt(rooms, head, dialect, view, { cursor, snapshot });
+  if (opening.finished) return;
 
-  const { sink, taken, next } = waitingRoom(first, signal);
-  const stream = await openStream(rooms.hub, {
+  const { sink, taken, next } = waitingRoom(opening.first, signal);
+  const stream = await openStream(rooms, {
+    ...opening,
     key,
     view,
-    after,
-    state,
-    number,
     wire: wire(dialect, "in-process", false),
     backpressure: "lossless",
     sink,
-    report: rooms.report,
-    metrics: rooms.metrics,
   });
   const remove = rooms.connections.add({
     // There is nobody who could think it dead.

@@ -79,7 +79,8 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
     get runs() {
       return new Set(members.keys());
     },
-    async add({ run_id, after, number, state, finished, first }) {
+    async add(joining) {
+      const { run_id, number, finished, first } = joining;
       if (members.has(run_id))
         throw new RunwireError("KAI-STREAM-PARAM-0001", `${run_id} is already on this connection`);
       if (members.size >= limits.runsPerStreamMax) {
@@ -92,19 +93,8 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       if (finished) return;
       members.set(run_id, undefined);
       const key = { tenant, run_id };
-      const of = {
-        key,
-        view,
-        after,
-        state,
-        number,
-        backpressure,
-        wire,
-        sink: memberSink(run_id, first),
-        report: rooms.report,
-        metrics: rooms.metrics,
-      };
-      const member = await openStream(rooms.hub, of);
+      const own = memberSink(run_id, first);
+      const member = await openStream(rooms, { ...joining, key, view, backpressure, wire, sink: own });
       // It may have come to its end, or the connection to its own, while it was opening.
       if (closed) member.close("broken");
       else if (members.has(run_id)) members.set(run_id, member);

@@ -37,35 +37,19 @@ export function webSockets(rooms: Rooms): Sockets {
       checkSnapshot({ snapshot, dialect }, "WebSocket");
       const backpressure = backpressureOf({ ...query, dialect });
       const run = await followableHead(rooms, key, view);
-      const { finished, first, after, number, state } = await openAt(rooms, run, dialect, view, {
-        cursor: cursorText(query, req),
-        snapshot,
-      });
+      const opening = await openAt(rooms, run, dialect, view, { cursor: cursorText(query, req), snapshot });
       const ws = await accept(upgrade);
       const { sink, attach } = socketSink(rooms, ws, upgrade);
       ws.on("message", (_data, isBinary) => {
         if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
       });
-      if (finished) {
+      if (opening.finished) {
         sink.close("finished");
         return;
       }
       const bytes = wire(dialect, "websocket", false);
-      if (first.length > 0) sink.send(bytes.frame(first), number);
-      attach(
-        await openStream(rooms.hub, {
-          key,
-          view,
-          after,
-          state,
-          number,
-          wire: bytes,
-          backpressure,
-          sink,
-          report: rooms.report,
-          metrics: rooms.metrics,
-        }),
-      );
+      if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
+      attach(await openStream(rooms, { ...opening, key, view, wire: bytes, backpressure, sink }));
     },
 
     async many(upgrade) {
