@@ -32,7 +32,7 @@ const [serverPath = "", folder = "", appends = "1", hang] = process.argv.slice(2
 const server = (await import(serverPath)) as SpillingServer;
 const { systemClock: clock, sqliteStore } = server;
 const path = join(folder, "runwire.db");
-const store = sqliteStore({ path, durability: "fsync", hotRowsMax: 1000, clock });
+const store = sqliteStore({ path, durability: "fsync", hotEventsMax: 1000, clock });
 const inFolder = server.folderBlobs({ path: join(folder, "blobs"), durability: "fsync" });
 const told: BlobsUnderTest = {
   ...inFolder,

@@ -1,7 +1,7 @@
 // A process that is meant to die: it appends batches to trees of runs, many at a time, and prints a line for
 // each batch that was answered. Whoever kills it holds the store to those lines.
 //
-//   node crash-writer.js <server module> <folder> <producers> <batches each> <hot rows>
+//   node crash-writer.js <server module> <folder> <producers> <batches each> <hot events>
 
 import type { Draft } from "@runwire/protocol";
 import { openSqlite, type ServerModule } from "./suites/store/server-module.js";
@@ -22,10 +22,10 @@ const trees = 3;
 const levels = 2;
 const newRun = { ...asked(24 * 60 * 60 * 1000), messages: [] };
 
-const [serverPath = "", folder = "", producers = "1", batches = "1", hotRows = "1000"] =
+const [serverPath = "", folder = "", producers = "1", batches = "1", hotEvents = "1000"] =
   process.argv.slice(2);
 const server = (await import(serverPath)) as ServerModule;
-const open = openSqlite(server, { durability: "fsync", hotRowsMax: Number(hotRows) });
+const open = openSqlite(server, { durability: "fsync", hotEventsMax: Number(hotEvents) });
 const { store, ingest } = open(folder, server.systemClock);
 const runs = await findRuns();
 

@@ -178,9 +178,9 @@ describe("retention", { timeout: lawMsMax }, () => {
       expect(await trial.store.isErased(late)).toBe(true);
     }));
 
-  for (const hotRowsMax of [100_000, 4]) {
-    it(`leaves nothing of a full view in any file, with ${hotRowsMax} hot rows [RW-RETAIN-3]`, () =>
-      onTrial(openSqlite(server, { hotRowsMax }), async (trial) => {
+  for (const hotEventsMax of [100_000, 4]) {
+    it(`leaves nothing of a full view in any file, with ${hotEventsMax} hot events [RW-RETAIN-3]`, () =>
+      onTrial(openSqlite(server, { hotEventsMax }), async (trial) => {
         const { store, retained } = retainedOn(trial);
         await store.setTenantSettings("acme", { retention: { ...defaults, full_days: 7 } });
         const secret = "swordfish";

@@ -30,7 +30,7 @@ describe("after kill -9", { timeout: lawMsMax }, () => {
       const folder = mkdtempSync(join(tmpdir(), "runwire-crash-"));
       const acks: Ack[] = [];
       for (let again = 0; again < folderRounds; again++) {
-        // Few hot rows, so that some of them die in the middle of compaction.
+        // Few hot events, so that some of them die in the middle of compaction.
         acks.push(...(await writeAndDie(folder, again % 2 === 0 ? 500 : 100_000)));
         expect(integrityOf(folder)).toBe("ok");
         await expectAnswered(folder, acks);
@@ -94,8 +94,8 @@ describe("a write-ahead log", { timeout: lawMsMax }, () => {
 });
 
 /** Runs a writer until it has answered some batches, and kills it. */
-async function writeAndDie(folder: string, hotRows: number): Promise<readonly Ack[]> {
-  const child = spawn(process.execPath, [writer, serverPath, folder, "8", "1000", String(hotRows)], {
+async function writeAndDie(folder: string, hotEvents: number): Promise<readonly Ack[]> {
+  const child = spawn(process.execPath, [writer, serverPath, folder, "8", "1000", String(hotEvents)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");

@@ -195,9 +195,9 @@ function damageHot(path: string, pickRow: number, pickColumn: number, pick: numb
 }
 
 describe("an erased tree", () => {
-  for (const hotRowsMax of [100_000, 10]) {
-    it(`leaves tombstones and nothing else in any table, with ${hotRowsMax} hot rows`, () =>
-      onTrial(openSqlite(server, { hotRowsMax }), async (trial) => {
+  for (const hotEventsMax of [100_000, 10]) {
+    it(`leaves tombstones and nothing else in any table, with ${hotEventsMax} hot events`, () =>
+      onTrial(openSqlite(server, { hotEventsMax }), async (trial) => {
         const secret = "swordfish";
         const key = await newRun(trial);
         const kept = await newRun(trial);

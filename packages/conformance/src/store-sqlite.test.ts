@@ -6,4 +6,4 @@ import { openSqlite } from "./suites/store/server-module.js";
 import { storeSuite } from "./suites/store.js";
 
 storeSuite("SQLite", openSqlite(server));
-storeSuite("SQLite, always compacting,", openSqlite(server, { hotRowsMax: 20 }));
+storeSuite("SQLite, always compacting,", openSqlite(server, { hotEventsMax: 20 }));

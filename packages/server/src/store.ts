@@ -228,7 +228,7 @@ export interface StoreLevels {
   readonly writing: "ok" | "full" | "broken";
   readonly runsLive: number;
   readonly appendsWaiting: number;
-  readonly hotRows: number;
+  readonly hotEvents: number;
   readonly hotBytes: number;
   readonly databaseBytes: number;
   readonly walBytes: number;

@@ -11,7 +11,7 @@ const levels: Parameters<Metrics["text"]>[0] = {
     writing: "ok",
     runsLive: 0,
     appendsWaiting: 0,
-    hotRows: 0,
+    hotEvents: 0,
     hotBytes: 0,
     databaseBytes: 0,
     walBytes: 0,

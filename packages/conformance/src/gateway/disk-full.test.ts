@@ -76,9 +76,9 @@ const largeOutput = (n: number) =>
   say("tool.end", { call_id: `call_${n}`, ok: true, output: `${n} `.repeat(limits.memberBytesMax) });
 
 describe("a disk that is full", () => {
-  it("refuses what does not fit and serves what is there, and goes on when there is space again", {
-    timeout: 60_000,
-  }, async ({ skip }) => {
+  it("refuses what does not fit and serves what is there, and goes on when there is space again", async ({
+    skip,
+  }) => {
     if (whyNot !== undefined) skip(`no disk to fill: ${whyNot}`);
     const run_id = await createRun(url);
     const path = streamPath({ run_id, dialect: "runwire", detail: "full" });

@@ -74,7 +74,7 @@ describe("the write path", () => {
     const before = await scrape();
     expect(total(before, "runwire_commits_total")).toBe(3);
     expect(total(before, "runwire_events_stored_total")).toBe(5);
-    expect(total(before, "runwire_hot_rows")).toBe(5);
+    expect(total(before, "runwire_hot_events")).toBe(5);
     expect(total(before, "runwire_hot_bytes")).toBeGreaterThan(5 * 256);
     expect(total(before, "runwire_runs_live")).toBe(1);
     for (const histogram of ["runwire_commit_wait_seconds", "runwire_commit_write_seconds"]) {

@@ -36,7 +36,7 @@ export interface ServerUnderTest {
     clock: HeldTime["clock"],
     openStore: (options: StoreOptions) => never,
   ): Promise<RunningServer>;
-  openStore(options: StoreOptions & { readonly hotRowsMax: number }): MovingStore;
+  openStore(options: StoreOptions & { readonly hotEventsMax: number }): MovingStore;
   openWriter(path: string, durability: "fsync" | "os"): WriterUnderTest;
 }
 
@@ -142,7 +142,7 @@ export async function simulate(
           const opened = server.openStore({
             ...options,
             // So that some of every log is compacted.
-            hotRowsMax: 100,
+            hotEventsMax: 100,
             openWriter: (path, durability) => held.open(server.openWriter(path, durability)) as never,
           });
           store = opened;

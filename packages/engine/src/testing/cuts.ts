@@ -39,8 +39,8 @@ const isSoak = process.env.RUNWIRE_SOAK !== undefined;
 /** A cut takes some 30 ms of a busy core: that makes half a minute, or three seconds. */
 const cutsMax = isSoak ? 1000 : 100;
 
-/** A guard, at twenty times that. */
-export const cutsMsMax = isSoak ? 600_000 : 60_000;
+/** A guard, at many times that. */
+export const cutsMsMax = isSoak ? 600_000 : 120_000;
 
 /** Asks for cuts all over an answer of that length, several at once; gives how many. */
 export async function cutEverywhere(

@@ -41,7 +41,7 @@ const gauges: { readonly [name: string]: readonly [help: string, of: (levels: Le
     ({ store }) => store.appendsWaiting,
   ],
   runwire_runs_live: ["Runs that have not ended.", ({ store }) => store.runsLive],
-  runwire_hot_rows: ["Events that are not yet in segments.", ({ store }) => store.hotRows],
+  runwire_hot_events: ["Events that are not yet in segments.", ({ store }) => store.hotEvents],
   runwire_hot_bytes: ["What these events weigh in memory.", ({ store }) => store.hotBytes],
   runwire_database_bytes: ["Size of the database file.", ({ store }) => store.databaseBytes],
   runwire_wal_bytes: ["Size of the write-ahead log.", ({ store }) => store.walBytes],

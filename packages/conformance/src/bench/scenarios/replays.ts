@@ -56,7 +56,7 @@ async function settled(server: Server): Promise<void> {
   let last = Number.NaN;
   for (let looks = 0; looks < 100; looks++) {
     const text = await (await fetch(new URL("/metrics", server.url))).text();
-    const rows = Number(/^runwire_hot_rows (\S+)$/m.exec(text)?.[1]);
+    const rows = Number(/^runwire_hot_events (\S+)$/m.exec(text)?.[1]);
     if (rows === last) return;
     last = rows;
     await new Promise((resolve) => setTimeout(resolve, 250));

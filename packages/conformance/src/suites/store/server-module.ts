@@ -12,14 +12,14 @@ export interface ServerModule {
 
 export interface SqliteOptions {
   readonly durability: "fsync" | "os";
-  readonly hotRowsMax: number;
+  readonly hotEventsMax: number;
 }
 
 /** Most laws ask nothing of the disk and do not wait for it. */
 export function openSqlite(server: ServerModule, options: Partial<SqliteOptions> = {}): Open {
   return (folder, clock, given = {}) => {
     const path = join(folder, "runwire.db");
-    const store = server.sqliteStore({ durability: "os", hotRowsMax: 100_000, ...options, path, clock });
+    const store = server.sqliteStore({ durability: "os", hotEventsMax: 100_000, ...options, path, clock });
     return { store, ingest: server.ingest(store, server.transcripts(store), given) };
   };
 }

@@ -136,11 +136,14 @@ export function freshSpawn(): { readonly spawn: Draft; readonly child_id: string
 
 export const isSoak = process.env.RUNWIRE_SOAK === "1";
 
-export const lawMsMax = isSoak ? 1_800_000 : 60_000;
+export const lawMsMax = isSoak ? 1_800_000 : 120_000;
 
 /** How long a law runs; a soak has twenty times as many cases. Shrinking a failure ends in time to be printed. */
 export function caseCount(few: number) {
-  return { numRuns: isSoak ? few * 10 : Math.ceil(few / 2), interruptAfterTimeLimit: lawMsMax / 2 };
+  return {
+    numRuns: isSoak ? few * 10 : Math.ceil(few / 2),
+    interruptAfterTimeLimit: isSoak ? 900_000 : 30_000,
+  };
 }
 
 /** The error code that a promise is refused with; undefined where it is not refused. */

@@ -15,7 +15,7 @@ export interface CompactionParts {
   readonly hot: Hot;
   readonly segments: SegmentReader;
   readonly heads: RunMap<Head>;
-  readonly hotRowsMax: number;
+  readonly hotEventsMax: number;
   readonly hotBytesMax: number;
 }
 
@@ -45,8 +45,9 @@ export interface Compaction {
 }
 
 export function compaction(parts: CompactionParts): Compaction {
-  const { hot, segments, heads, hotRowsMax, hotBytesMax } = parts;
-  const isOver = (times: number): boolean => hot.rows > times * hotRowsMax || hot.bytes > times * hotBytesMax;
+  const { hot, segments, heads, hotEventsMax, hotBytesMax } = parts;
+  const isOver = (times: number): boolean =>
+    hot.records > times * hotEventsMax || hot.bytes > times * hotBytesMax;
   const isDue = (): boolean => isOver(1);
 
   function step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined {

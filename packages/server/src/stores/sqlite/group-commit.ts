@@ -17,7 +17,7 @@ import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
-import { addHot } from "./hot-row.js";
+import { addHot, type HotRow } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
@@ -83,6 +83,7 @@ interface Batch {
   readonly decided: { readonly of: Waiting; readonly value: unknown }[];
 }
 
+const hotRowBytes = 64 * 1024;
 /** After a step of compaction that failed. */
 const compactPauseMs = 10_000;
 
@@ -114,20 +115,21 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   async function flush(): Promise<void> {
     const asked = waiting;
-    const rows = others;
+    const also = others;
     waiting = [];
     others = [];
     const batch = decideAll(asked);
-    const asOf = lastRow + batch.records.length;
+    const rows = rowsOf(batch, lastRow + 1);
+    const asOf = lastRow + rows.length;
     const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
-      const list = writesOf(batch, lastRow + 1, asOf, age.now());
-      for (const { list: more } of rows) list.push(...more);
+      const list = writesOf(batch, rows, asOf, age.now());
+      for (const { list: more } of also) list.push(...more);
       step = await write(list, batch, asOf);
     } catch (error) {
       observe?.commitFailed(error);
-      for (const { reject } of rows) reject(error);
+      for (const { reject } of also) reject(error);
       for (const { of } of batch.decided) of.reject(error);
       return;
     }
@@ -144,12 +146,10 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       heads.set(head.run.tenant, head.run.run_id, head);
       watch.see(head);
     }
-    for (const record of batch.records) {
-      lastRow += 1;
-      hot.add(lastRow, heads.get(record.tenant, record.by)?.run.root_id ?? record.by, record);
-    }
+    for (const row of rows) hot.add(row);
+    lastRow = asOf;
     step?.done();
-    for (const { resolve } of rows) resolve();
+    for (const { resolve } of also) resolve();
     for (const { of, value } of batch.decided) of.resolve(value);
     for (const head of batch.fresh.values()) moved(head);
   }
@@ -263,14 +263,33 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   };
 }
 
+/** A row for the records of each tree. A long one is several, because rows are moved into segments as they are. */
+function rowsOf({ records, fresh }: Batch, firstRow: number): readonly HotRow[] {
+  const rows: HotRow[] = [];
+  const open = runMap<{ readonly records: Record[]; bytes: number }>();
+  for (const record of records) {
+    const { tenant, by } = record;
+    const root = fresh.get(tenant, by)?.run.root_id ?? by;
+    let current = open.get(tenant, root);
+    if (current === undefined || current.bytes >= hotRowBytes) {
+      current = { records: [], bytes: 0 };
+      open.set(tenant, root, current);
+      rows.push({ row: firstRow + rows.length, tenant, root, records: current.records });
+    }
+    current.records.push(record);
+    current.bytes += record.payloadText.length;
+  }
+  return rows;
+}
+
 function writesOf(
   { records, created, allowed, fresh, kept }: Batch,
-  firstRow: number,
+  rows: readonly HotRow[],
   asOf: number,
   ageMs: number,
 ): Write[] {
   const list: Write[] = created.map(addRun);
-  if (records.length > 0) list.push(addHot(firstRow, records));
+  for (const row of rows) list.push(addHot(row));
   for (const record of records) {
     for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
     for (const { ref, media_type, bytes } of record.blobs) {

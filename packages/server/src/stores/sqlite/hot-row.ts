@@ -1,75 +1,92 @@
-// A record as a row of `hot`, and back. The writer thread adds a checksum: what the disk gives back is what it got, or
-// the server does not start with it.
+// A row of `hot`: records of one tree that were committed together, and back. It is one text, because a row costs the
+// database as much as the text of twenty records does. What the disk gives back is what it got, or the server does not
+// start with it.
+//
+//   record ␞ record ␞ …    of each    id ⏎ ts ⏎ type ⏎ tenant ⏎ by ⏎ payload ⏎ scope ⏎ places ⏎ covers ⏎ producer
+//
+// No column holds a line break or a control character: JSON escapes them, and ids have none. What is null is empty.
 
+import { crc32 } from "node:zlib";
 import { type EventType, RunwireError } from "@runwire/protocol";
 import type { Place, ProducerMark, Record } from "../../log/record.js";
-import { hotChecksum, hotLine, joinHotLines } from "./hot-line.js";
 import type { Write } from "./schema.js";
 
 export interface HotRow {
   readonly row: number;
-  readonly id: string;
-  readonly ts: string;
-  readonly type: EventType;
   readonly tenant: string;
-  readonly by_run: string;
-  readonly payload: string;
-  readonly scope: string | null;
-  readonly places: string;
-  readonly covers: number | null;
-  readonly producer: string | null;
+  /** The root of their tree. */
+  readonly root: string;
+  readonly records: readonly Record[];
+}
+
+/** As it is stored. */
+export interface StoredRow {
+  readonly row: number;
+  readonly body: string;
   readonly crc: number;
 }
 
-/** Stores the records of a commit. */
-export function addHot(firstRow: number, records: readonly Record[]): Write {
-  return ["addHot", joinHotLines(records.map((record, i) => lineOf(firstRow + i, record)))];
-}
+const recordEnd = "\x1e";
 
-function lineOf(row: number, record: Record): string {
-  const { id, ts, type, tenant, by, payloadText, scopeText, covers, producer } = record;
-  const list = record.places
-    .map((p) => `["${p.log}",${p.defaultPos},${p.defaultSeq},${p.fullPos},${p.fullSeq}]`)
-    .join(",");
-  const places = `[${list}]`;
-  const mark =
-    producer === null ? null : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
-  return hotLine([row, id, ts, type, tenant, by, payloadText, scopeText, places, covers, mark]);
+export function addHot({ row, records }: HotRow): Write {
+  const body = records.map(textOf).join(recordEnd);
+  return ["addHot", row, body, checksum(row, body)];
 }
 
 /** Throws where the disk gave back other bytes than it got. */
-export function fromHot(hot: HotRow): Record {
-  const { row, id, ts, type, tenant, by_run, payload, scope, covers, crc } = hot;
-  const columns = [row, id, ts, type, tenant, by_run, payload, scope, hot.places, covers, hot.producer];
-  if (hotChecksum(hotLine(columns)) !== crc) {
+export function recordsIn({ row, body, crc }: StoredRow): readonly Record[] {
+  if (checksum(row, body) !== crc) {
     throw new RunwireError("KAI-SERVER-STORE-0003", `hot row ${row} (its checksum differs)`);
   }
-  const places = (JSON.parse(hot.places) as [string, number, number, number, number][]).map(
-    ([log, defaultPos, defaultSeq, fullPos, fullSeq]): Place => ({
-      log,
-      defaultPos,
-      defaultSeq,
-      fullPos,
-      fullSeq,
-    }),
-  );
+  return body.split(recordEnd).map(recordOf);
+}
+
+function checksum(row: number, body: string): number {
+  return crc32(body, row >>> 0);
+}
+
+function textOf(record: Record): string {
+  const { id, ts, type, tenant, by, payloadText, scopeText, covers, producer } = record;
+  const places = record.places
+    .map((p) => `["${p.log}",${p.defaultPos},${p.defaultSeq},${p.fullPos},${p.fullSeq}]`)
+    .join(",");
+  const mark =
+    producer === null ? "" : JSON.stringify([producer.log, producer.id, producer.epoch, producer.seq]);
+  const numbers = `${scopeText ?? ""}\n[${places}]\n${covers ?? ""}\n${mark}`;
+  return `${id}\n${ts}\n${type}\n${tenant}\n${by}\n${payloadText}\n${numbers}`;
+}
+
+function recordOf(text: string): Record {
+  const [id, ts, type, tenant, by, payloadText, scope, places, covers, mark] = text.split("\n") as [
+    ...[string, string, EventType, string, string, string],
+    ...[string, string, string, string],
+  ];
   return {
     id,
     ts,
     type,
     tenant,
-    by: by_run,
-    payloadText: payload,
-    scopeText: scope,
-    places,
-    covers,
-    producer: markOf(hot.producer),
+    by,
+    payloadText,
+    scopeText: scope === "" ? null : scope,
+    places: (JSON.parse(places) as [string, number, number, number, number][]).map(placeOf),
+    covers: covers === "" ? null : Number(covers),
+    producer: mark === "" ? null : markOf(mark),
     blobs: [],
   };
 }
 
-function markOf(text: string | null): ProducerMark | null {
-  if (text === null) return null;
+function placeOf([log, defaultPos, defaultSeq, fullPos, fullSeq]: readonly [
+  string,
+  number,
+  number,
+  number,
+  number,
+]): Place {
+  return { log, defaultPos, defaultSeq, fullPos, fullSeq };
+}
+
+function markOf(text: string): ProducerMark {
   const [log, id, epoch, seq] = JSON.parse(text) as [string, string, number, number];
   return { log, id, epoch, seq };
 }

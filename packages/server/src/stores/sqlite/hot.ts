@@ -5,6 +5,7 @@ import type { StoredEvent, View } from "@runwire/protocol";
 import { eventAt, isFeed, type Record } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
+import type { HotRow } from "./hot-row.js";
 
 /** Events of one log and view from a position on, without a gap. */
 interface HotLog {
@@ -12,9 +13,7 @@ interface HotLog {
   readonly full: StoredEvent[];
 }
 
-interface HotRow {
-  readonly row: number;
-  readonly record: Record;
+interface WeighedRow extends HotRow {
   readonly bytes: number;
 }
 
@@ -22,21 +21,21 @@ interface HotRow {
 interface HotTree {
   readonly tenant: string;
   readonly root: string;
-  readonly rows: HotRow[];
+  readonly rows: WeighedRow[];
 }
 
 /** The oldest rows of one tree of runs, and the events they are in each of its logs. */
 export interface OldestRows {
   readonly tenant: string;
   readonly root: string;
-  readonly rows: readonly HotRow[];
+  readonly rows: readonly WeighedRow[];
   readonly logs: ReadonlyMap<string, { readonly [V in View]: readonly StoredEvent[] }>;
 }
 
 export interface Hot {
-  readonly rows: number;
+  readonly records: number;
   readonly bytes: number;
-  add(row: number, root: string, record: Record): void;
+  add(row: HotRow): void;
   /** Hot events of a log, oldest first; empty where it has none. */
   events(tenant: string, log: string, view: View): readonly StoredEvent[];
   hasLog(tenant: string, log: string): boolean;
@@ -50,34 +49,50 @@ export interface Hot {
 }
 
 const none: readonly StoredEvent[] = [];
-const rowBytes = 256;
+/** What a record weighs beside its payload. */
+const recordBytes = 256;
 
 export function hotIndex(): Hot {
   const logs = runMap<HotLog>();
   const trees = runMap<HotTree>();
   // A set keeps the order of insertion: the first tree is the one whose rows have waited longest.
   const queue = new Set<HotTree>();
-  let rows = 0;
+  let records = 0;
   let bytes = 0;
 
   /** How many events of each log and view these rows are. */
-  function countIn(some: readonly HotRow[]): Map<string, { default: number; full: number }> {
+  function countIn(rows: readonly HotRow[]): Map<string, { default: number; full: number }> {
     const counts = new Map<string, { default: number; full: number }>();
-    for (const { record } of some) {
-      for (const place of record.places) {
-        if (isFeed(place)) continue;
-        const count = counts.get(place.log) ?? { default: 0, full: 0 };
-        if (place.defaultPos !== 0) count.default += 1;
-        if (place.fullPos !== 0) count.full += 1;
-        counts.set(place.log, count);
-      }
+    for (const place of rows.flatMap((row) => row.records).flatMap((record) => record.places)) {
+      if (isFeed(place)) continue;
+      const count = counts.get(place.log) ?? { default: 0, full: 0 };
+      if (place.defaultPos !== 0) count.default += 1;
+      if (place.fullPos !== 0) count.full += 1;
+      counts.set(place.log, count);
     }
     return counts;
   }
 
-  function forget(tenant: string, dropped: readonly HotRow[]): void {
-    rows -= dropped.length;
-    for (const row of dropped) bytes -= row.bytes;
+  function index(tenant: string, record: Record): void {
+    for (const place of record.places) {
+      if (isFeed(place)) continue;
+      let log = logs.get(tenant, place.log);
+      if (log === undefined) {
+        log = { default: [], full: [] };
+        logs.set(tenant, place.log, log);
+      }
+      const inDefault = eventAt(record, place, "default");
+      if (inDefault !== undefined) log.default.push(inDefault);
+      const inFull = eventAt(record, place, "full");
+      if (inFull !== undefined) log.full.push(inFull);
+    }
+  }
+
+  function forget(tenant: string, dropped: readonly WeighedRow[]): void {
+    for (const row of dropped) {
+      records -= row.records.length;
+      bytes -= row.bytes;
+    }
     for (const [name, count] of countIn(dropped)) {
       const log = logs.get(tenant, name);
       log?.default.splice(0, count.default);
@@ -87,36 +102,28 @@ export function hotIndex(): Hot {
   }
 
   return {
-    get rows() {
-      return rows;
+    get records() {
+      return records;
     },
     get bytes() {
       return bytes;
     },
-    add(row, root, record) {
-      const size = record.payloadText.length + rowBytes;
-      const hotRow = { row, record, bytes: size };
-      const { tenant } = record;
+    add(row) {
+      const { tenant, root } = row;
+      let size = 0;
+      for (const record of row.records) {
+        size += record.payloadText.length + recordBytes;
+        index(tenant, record);
+      }
+      const weighed = { ...row, bytes: size };
       const tree = trees.get(tenant, root);
       if (tree === undefined) {
-        const first = { tenant, root, rows: [hotRow] };
+        const first = { tenant, root, rows: [weighed] };
         trees.set(tenant, root, first);
         queue.add(first);
-      } else tree.rows.push(hotRow);
-      rows += 1;
+      } else tree.rows.push(weighed);
+      records += row.records.length;
       bytes += size;
-      for (const place of record.places) {
-        if (isFeed(place)) continue;
-        let log = logs.get(tenant, place.log);
-        if (log === undefined) {
-          log = { default: [], full: [] };
-          logs.set(tenant, place.log, log);
-        }
-        const inDefault = eventAt(record, place, "default");
-        if (inDefault !== undefined) log.default.push(inDefault);
-        const inFull = eventAt(record, place, "full");
-        if (inFull !== undefined) log.full.push(inFull);
-      }
     },
     events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
     hasLog: (tenant, log) => logs.has(tenant, log),

@@ -56,7 +56,8 @@ export function inspectDatabase(path: string, lookForDamage: boolean): DatabaseF
 
 function newest(db: DatabaseSyncInstance): number | undefined {
   const ts =
-    one(db, "SELECT ts AS it FROM hot ORDER BY row DESC LIMIT 1") ??
+    // The second of a record's texts.
+    one(db, "SELECT substr(body, instr(body, char(10)) + 1, 24) AS it FROM hot ORDER BY row DESC LIMIT 1") ??
     one(
       db,
       "SELECT json_extract(CAST(body AS TEXT), '$[#-1].ts') AS it FROM segments ORDER BY segment DESC LIMIT 1",

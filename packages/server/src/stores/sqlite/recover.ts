@@ -3,11 +3,11 @@
 
 import { type Facts, type IdSource, newFold } from "@runwire/protocol";
 import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
-import { isFeed } from "../../log/record.js";
+import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
-import { fromHot, type HotRow } from "./hot-row.js";
+import { recordsIn, type StoredRow } from "./hot-row.js";
 import type { Reader } from "./reader.js";
 
 export interface Recovery {
@@ -65,23 +65,27 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
   };
   let lastRow = last;
   const mine = newFold();
-  for (const row of reader.prepare("SELECT * FROM hot ORDER BY row").iterate() as Iterable<HotRow>) {
-    const record = fromHot(row);
-    const { tenant } = record;
-    let payload: Facts | undefined;
-    const payloadOf = (): Facts => {
-      payload ??= JSON.parse(record.payloadText) as Facts;
-      return payload;
-    };
-    for (const place of record.places) {
-      const head = load(tenant, place.log);
-      if (head === undefined || isFeed(place)) continue;
-      if (row.row <= (asOf.get(tenant, place.log) ?? 0)) continue;
-      heads.set(tenant, place.log, advance(head, record, place, payloadOf, mine));
+  for (const stored of reader.prepare("SELECT * FROM hot ORDER BY row").iterate() as Iterable<StoredRow>) {
+    const { row } = stored;
+    const records = recordsIn(stored);
+    for (const record of records) {
+      const { tenant } = record;
+      let payload: Facts | undefined;
+      const payloadOf = (): Facts => {
+        payload ??= JSON.parse(record.payloadText) as Facts;
+        return payload;
+      };
+      for (const place of record.places) {
+        const head = load(tenant, place.log);
+        if (head === undefined || isFeed(place)) continue;
+        if (row <= (asOf.get(tenant, place.log) ?? 0)) continue;
+        heads.set(tenant, place.log, advance(head, record, place, payloadOf, mine));
+      }
+      ids.raise(record.id);
     }
-    hot.add(row.row, heads.get(tenant, record.by)?.run.root_id ?? record.by, record);
-    ids.raise(record.id);
-    lastRow = Math.max(lastRow, row.row);
+    const [{ tenant, by }] = records as [Record, ...Record[]];
+    hot.add({ row, tenant, root: heads.get(tenant, by)?.run.root_id ?? by, records });
+    lastRow = Math.max(lastRow, row);
   }
   return lastRow;
 }

@@ -1,6 +1,7 @@
 // The file's layout.
 //
-//   hot       one row per record in the order of commits, with its list of places; read once, at the start
+//   hot       records in the order of commits, each with its list of places, a row for those of one tree in a commit;
+//             read once, at the start
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
 //   feed      entries of feeds, which belong to no tree
@@ -12,7 +13,7 @@
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
 // own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
 
-export const formatVersion = 3;
+export const formatVersion = 4;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -49,17 +50,8 @@ CREATE TABLE IF NOT EXISTS heads(
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS hot(
   row INTEGER PRIMARY KEY,
-  id TEXT NOT NULL,
-  ts TEXT NOT NULL,
-  type TEXT NOT NULL,
-  tenant TEXT NOT NULL,
-  by_run TEXT NOT NULL,
-  payload TEXT NOT NULL,
-  scope TEXT,
-  places TEXT NOT NULL,  -- [[log, default pos, default seq, full pos, full seq], …]
-  covers INTEGER,
-  producer TEXT,         -- [log, id, epoch, seq]
-  crc INTEGER NOT NULL   -- of all the others
+  body TEXT NOT NULL,    -- as hot-row.ts writes it
+  crc INTEGER NOT NULL   -- of both
 );
 CREATE TABLE IF NOT EXISTS segments(
   segment INTEGER PRIMARY KEY,
@@ -140,10 +132,17 @@ CREATE INDEX IF NOT EXISTS blob_refs_by_root ON blob_refs(tenant, root_id);
 CREATE VIEW IF NOT EXISTS agent_run_events AS
 WITH core(type) AS (VALUES ('reasoning.delta'),('text.delta'),('tool.start'),('tool.end'),
   ('step.boundary'),('child.spawn'),('plan.proposal'),('run.lifecycle')),
+-- The texts of each record, as an array.
+records(texts) AS (
+  SELECT record.value FROM hot, json_each('[["' || replace(replace(replace(replace(hot.body,
+    '\\', '\\\\'), '"', '\\"'), char(10), '","'), char(30), '"],["') || '"]]') AS record
+),
 placed AS (
-  SELECT hot.id AS id, hot.tenant AS tenant, json_extract(place.value, '$[0]') AS run_id, hot.by_run AS by_run,
-    json_extract(place.value, '$[4]') AS seq, hot.type AS type, hot.ts AS ts, hot.payload AS payload
-  FROM hot, json_each(hot.places) AS place WHERE json_extract(place.value, '$[3]') > 0
+  SELECT json_extract(texts, '$[0]') AS id, json_extract(texts, '$[3]') AS tenant,
+    json_extract(place.value, '$[0]') AS run_id, json_extract(texts, '$[4]') AS by_run,
+    json_extract(place.value, '$[4]') AS seq, json_extract(texts, '$[2]') AS type,
+    json_extract(texts, '$[1]') AS ts, json_extract(texts, '$[5]') AS payload
+  FROM records, json_each(json_extract(texts, '$[7]')) AS place WHERE json_extract(place.value, '$[3]') > 0
   UNION ALL
   SELECT json_extract(event.value, '$.id'), segments.tenant, segments.log,
     coalesce(json_extract(event.value, '$.child_id'), segments.log),
@@ -162,8 +161,7 @@ export const writes = {
   addRun:
     "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, made_under, record) VALUES (?,?,?,?,?,?,?,?)",
   endRun: "UPDATE runs SET state = ?, ended_ms = ? WHERE tenant = ? AND run_id = ?",
-  addHot:
-    "INSERT INTO hot(row, id, ts, type, tenant, by_run, payload, scope, places, covers, producer, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+  addHot: "INSERT INTO hot(row, body, crc) VALUES (?,?,?)",
   dropHot: "DELETE FROM hot WHERE row IN (SELECT value FROM json_each(?))",
   keepHead: "INSERT OR REPLACE INTO heads(tenant, log, as_of, head) VALUES (?,?,?,?)",
   addSegment:

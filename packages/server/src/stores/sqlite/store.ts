@@ -34,8 +34,8 @@ export interface SqliteOptions {
   readonly path: string;
   readonly durability: Durability;
   readonly clock: Clock;
-  /** Hot rows and bytes after which the oldest are compacted. */
-  readonly hotRowsMax?: number;
+  /** Hot events and bytes after which the oldest are compacted. */
+  readonly hotEventsMax?: number;
   readonly hotBytesMax?: number;
   readonly observe?: StoreObserver;
   /** Who writes; a thread of its own by default. */
@@ -88,7 +88,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
     hot,
     segments,
     heads,
-    hotRowsMax: options.hotRowsMax ?? 50_000,
+    hotEventsMax: options.hotEventsMax ?? 50_000,
     hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
   });
   const commits = groupCommit({
@@ -299,7 +299,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
         writing: isThere ? writer.condition : "broken",
         runsLive: watched.liveRuns(),
         appendsWaiting: commits.waiting,
-        hotRows: hot.rows,
+        hotEvents: hot.records,
         hotBytes: hot.bytes,
         databaseBytes: bytesOf(path),
         walBytes: bytesOf(`${path}-wal`),

@@ -1,7 +1,6 @@
 // A list of writes as one transaction: all of them are stored, or none.
 
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
-import { hotColumns, hotLines } from "./hot-line.js";
 import { type Write, writes } from "./schema.js";
 
 export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) => void {
@@ -19,10 +18,7 @@ export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) 
   return (list) => {
     try {
       db.exec("BEGIN IMMEDIATE");
-      for (const [name, ...values] of list) {
-        if (name !== "addHot") statement(name).run(...values);
-        else for (const line of hotLines(String(values[0]))) statement(name).run(...hotColumns(line));
-      }
+      for (const [name, ...values] of list) statement(name).run(...values);
       db.exec("COMMIT");
     } catch (error) {
       if (db.isOpen && db.isTransaction) db.exec("ROLLBACK");
