@@ -17,7 +17,7 @@ import type { RunKey, StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
-import { addHot, type HotRow } from "./hot-row.js";
+import { addHot, type HotRow, hotRows } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
@@ -83,7 +83,6 @@ interface Batch {
   readonly decided: { readonly of: Waiting; readonly value: unknown }[];
 }
 
-const hotRowBytes = 64 * 1024;
 /** After a step of compaction that failed. */
 const compactPauseMs = 10_000;
 
@@ -119,7 +118,11 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     waiting = [];
     others = [];
     const batch = decideAll(asked);
-    const rows = rowsOf(batch, lastRow + 1);
+    const rows = hotRows(
+      batch.records,
+      lastRow + 1,
+      ({ tenant, by }) => batch.fresh.get(tenant, by)?.run.root_id ?? by,
+    );
     const asOf = lastRow + rows.length;
     const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
@@ -261,25 +264,6 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       closed = true;
     },
   };
-}
-
-/** A row for the records of each tree. A long one is several, because rows are moved into segments as they are. */
-function rowsOf({ records, fresh }: Batch, firstRow: number): readonly HotRow[] {
-  const rows: HotRow[] = [];
-  const open = runMap<{ readonly records: Record[]; bytes: number }>();
-  for (const record of records) {
-    const { tenant, by } = record;
-    const root = fresh.get(tenant, by)?.run.root_id ?? by;
-    let current = open.get(tenant, root);
-    if (current === undefined || current.bytes >= hotRowBytes) {
-      current = { records: [], bytes: 0 };
-      open.set(tenant, root, current);
-      rows.push({ row: firstRow + rows.length, tenant, root, records: current.records });
-    }
-    current.records.push(record);
-    current.bytes += record.payloadText.length;
-  }
-  return rows;
 }
 
 function writesOf(

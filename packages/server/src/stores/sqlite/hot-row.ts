@@ -9,6 +9,7 @@
 import { crc32 } from "node:zlib";
 import { type EventType, RunwireError } from "@runwire/protocol";
 import type { Place, ProducerMark, Record } from "../../log/record.js";
+import { runMap } from "../../run-map.js";
 import type { Write } from "./schema.js";
 
 export interface HotRow {
@@ -17,6 +18,8 @@ export interface HotRow {
   /** The root of their tree. */
   readonly root: string;
   readonly records: readonly Record[];
+  /** Of memory, about. */
+  readonly bytes: number;
 }
 
 /** As it is stored. */
@@ -27,6 +30,42 @@ export interface StoredRow {
 }
 
 const recordEnd = "\x1e";
+/** A row that weighs so much takes no more records. */
+const fullRowBytes = 64 * 1024;
+/** What a record weighs beside its payload. */
+const recordBytes = 256;
+
+export function weightOf({ payloadText }: Record): number {
+  return payloadText.length + recordBytes;
+}
+
+interface GrowingRow extends HotRow {
+  readonly records: Record[];
+  bytes: number;
+}
+
+/** The records of a commit as rows: one for each tree, several for one that is long, because rows move as they are. */
+export function hotRows(
+  records: readonly Record[],
+  firstRow: number,
+  rootOf: (record: Record) => string,
+): readonly HotRow[] {
+  const rows: GrowingRow[] = [];
+  const open = runMap<GrowingRow>();
+  for (const record of records) {
+    const { tenant } = record;
+    const root = rootOf(record);
+    let current = open.get(tenant, root);
+    if (current === undefined || current.bytes >= fullRowBytes) {
+      current = { row: firstRow + rows.length, tenant, root, records: [], bytes: 0 };
+      open.set(tenant, root, current);
+      rows.push(current);
+    }
+    current.records.push(record);
+    current.bytes += weightOf(record);
+  }
+  return rows;
+}
 
 export function addHot({ row, records }: HotRow): Write {
   const body = records.map(textOf).join(recordEnd);

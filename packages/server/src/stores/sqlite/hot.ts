@@ -13,22 +13,18 @@ interface HotLog {
   readonly full: StoredEvent[];
 }
 
-interface WeighedRow extends HotRow {
-  readonly bytes: number;
-}
-
 /** A tree's rows, oldest first. */
 interface HotTree {
   readonly tenant: string;
   readonly root: string;
-  readonly rows: WeighedRow[];
+  readonly rows: HotRow[];
 }
 
 /** The oldest rows of one tree of runs, and the events they are in each of its logs. */
 export interface OldestRows {
   readonly tenant: string;
   readonly root: string;
-  readonly rows: readonly WeighedRow[];
+  readonly rows: readonly HotRow[];
   readonly logs: ReadonlyMap<string, { readonly [V in View]: readonly StoredEvent[] }>;
 }
 
@@ -49,8 +45,6 @@ export interface Hot {
 }
 
 const none: readonly StoredEvent[] = [];
-/** What a record weighs beside its payload. */
-const recordBytes = 256;
 
 export function hotIndex(): Hot {
   const logs = runMap<HotLog>();
@@ -88,7 +82,7 @@ export function hotIndex(): Hot {
     }
   }
 
-  function forget(tenant: string, dropped: readonly WeighedRow[]): void {
+  function forget(tenant: string, dropped: readonly HotRow[]): void {
     for (const row of dropped) {
       records -= row.records.length;
       bytes -= row.bytes;
@@ -110,20 +104,15 @@ export function hotIndex(): Hot {
     },
     add(row) {
       const { tenant, root } = row;
-      let size = 0;
-      for (const record of row.records) {
-        size += record.payloadText.length + recordBytes;
-        index(tenant, record);
-      }
-      const weighed = { ...row, bytes: size };
       const tree = trees.get(tenant, root);
       if (tree === undefined) {
-        const first = { tenant, root, rows: [weighed] };
+        const first = { tenant, root, rows: [row] };
         trees.set(tenant, root, first);
         queue.add(first);
-      } else tree.rows.push(weighed);
+      } else tree.rows.push(row);
       records += row.records.length;
-      bytes += size;
+      bytes += row.bytes;
+      for (const record of row.records) index(tenant, record);
     },
     events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
     hasLog: (tenant, log) => logs.has(tenant, log),

@@ -7,7 +7,7 @@ import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
 import type { Hot } from "./hot.js";
-import { recordsIn, type StoredRow } from "./hot-row.js";
+import { recordsIn, type StoredRow, weightOf } from "./hot-row.js";
 import type { Reader } from "./reader.js";
 
 export interface Recovery {
@@ -84,7 +84,14 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
       ids.raise(record.id);
     }
     const [{ tenant, by }] = records as [Record, ...Record[]];
-    hot.add({ row, tenant, root: heads.get(tenant, by)?.run.root_id ?? by, records });
+    const root = heads.get(tenant, by)?.run.root_id ?? by;
+    hot.add({
+      row,
+      tenant,
+      root,
+      records,
+      bytes: records.reduce((sum, record) => sum + weightOf(record), 0),
+    });
     lastRow = Math.max(lastRow, row);
   }
   return lastRow;
