@@ -10,8 +10,6 @@ export default defineConfig({
     exclude: ["**/node_modules/**", ...compiledWithoutSource()],
     // Whatever is no test is loaded by Node alone: as users have it, and quicker.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\/(?!.*\.test\.js$)/] } },
-    // A soak has new cases each time.
-    setupFiles: isSoak ? [] : ["./scripts/vitest-setup.mjs"],
     pool: "forks",
     // Most of a test is waiting for servers, disks and the demo's pauses.
     maxWorkers: 3,

@@ -225,7 +225,7 @@ describe("lines that were damaged", () => {
   it.each(spoken)("of $name never stop a command, and each is told of by its number", async (dialect) => {
     const count = Math.ceil((isSoak ? 100_000 : 2000) / spoken.length);
     const lines = sampleLines(dialect);
-    const seed = isSoak ? Math.floor(Math.random() * 2 ** 31) : 1;
+    const seed = Math.floor(Math.random() * 2 ** 31);
     const damaged = fc
       .sample(mutation, { numRuns: count, seed })
       .map((mutate, i) => mutate(lines[i % lines.length] as string).replaceAll("\n", ""));

@@ -1,5 +1,4 @@
-// Random choices that can be made again: the seed is printed, and RUNWIRE_SEED gives it back. A soak makes new ones
-// each time. Elsewhere they are the same, so that what fails, fails for what was changed.
+// Random choices that can be made again: the seed is printed, and RUNWIRE_SEED gives it back.
 
 export interface Chance {
   readonly seed: number;
@@ -13,7 +12,7 @@ export const isSoak = process.env.RUNWIRE_SOAK === "1";
 export const givenSeed = process.env.RUNWIRE_SEED;
 
 export function newSeed(): number {
-  return Number(givenSeed ?? (isSoak ? Math.floor(Math.random() * 2 ** 31) : 1));
+  return Number(givenSeed ?? Math.floor(Math.random() * 2 ** 31));
 }
 
 /** `name` is printed with the seed. */
