@@ -25,7 +25,7 @@ const folderRounds = 5;
 
 describe("after kill -9", { timeout: lawMsMax }, () => {
   it("every answered event is there once, without a gap, in every mirror [RW-LOG-5]", async () => {
-    const rounds = isSoak ? 200 : 10;
+    const rounds = isSoak ? 1000 : 10;
     for (let round = 0; round < rounds; round += folderRounds) {
       const folder = mkdtempSync(join(tmpdir(), "runwire-crash-"));
       const acks: Ack[] = [];

@@ -121,7 +121,7 @@ describe("a request for a person", () => {
   });
 
   it("gets one decision from a hundred people who answer at once [RW-CONTROL-4]", async () => {
-    for (let round = 0; round < (isSoak ? 200 : 5); round++) {
+    for (let round = 0; round < (isSoak ? 1000 : 5); round++) {
       const run_id = await createRun(server.url);
       await append(server.url, run_id, say("approval.requested", { approval_id: "appr_1" }));
       const decisions = ["once", "session", "always", "deny"];
