@@ -1,7 +1,7 @@
 // Crashes: a writer that is killed in the middle, and files that lost their end or a bit. What was answered is
 // there, without a gap, in every mirror; what was not is there wholly or not at all.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,6 +37,37 @@ describe("after kill -9", { timeout: lawMsMax }, () => {
       }
       rmSync(folder, { recursive: true, force: true });
     }
+  });
+});
+
+describe("a disk that fails once", { timeout: lawMsMax }, () => {
+  it("loses nothing that was answered, whichever call it is [RW-LOG-5]", async ({ skip }) => {
+    if (spawnSync("strace", ["-V"]).error !== undefined) skip("strace is not installed");
+    const folder = mkdtempSync(join(tmpdir(), "runwire-faulty-"));
+    const nth = isSoak ? Array.from({ length: 60 }, (_, i) => i + 1) : [11];
+    const faults = ["pwrite64", "fdatasync", "ftruncate", "pread64"].flatMap((call) =>
+      // Of each thread's calls.
+      nth.map((n) => ["-e", `trace=${call}`, "-e", `inject=${call}:error=EIO:when=${n}`]),
+    );
+    const acks: Ack[] = [];
+    for (const fault of [["-e", "trace=none"], ...faults]) {
+      // Few hot events, so that there is compaction.
+      const { stdout, stderr, signal } = spawnSync(
+        "strace",
+        [
+          ...["-f", "-qq", "-o", join(folder, "trace"), ...fault],
+          ...[process.execPath, writer, serverPath, folder, "2", "15", "100"],
+        ],
+        { encoding: "utf8", timeout: 60_000 },
+      );
+      if (/ptrace|Operation not permitted/.test(stderr)) skip(`strace: ${stderr.trim()}`);
+      expect([fault, signal]).toEqual([fault, null]);
+      for (const line of stdout.split("\n")) if (line !== "") acks.push(JSON.parse(line) as Ack);
+      expect([fault, integrityOf(folder)]).toEqual([fault, "ok"]);
+      await expectAnswered(folder, acks);
+    }
+    expect(acks.length).toBeGreaterThanOrEqual(30);
+    rmSync(folder, { recursive: true, force: true });
   });
 });
 
