@@ -23,7 +23,7 @@ const serverPath = import.meta.resolve("@runwire/server");
 const tenant = "acme";
 const folderRounds = 5;
 
-describe("after kill -9", { timeout: lawMsMax }, () => {
+describe("after kill -9", { timeout: isSoak ? 3 * 3_600_000 : lawMsMax }, () => {
   it("every answered event is there once, without a gap, in every mirror [RW-LOG-5]", async () => {
     const rounds = isSoak ? 1000 : 10;
     for (let round = 0; round < rounds; round += folderRounds) {
