@@ -44,6 +44,8 @@ export interface GroupCommitParts {
 export interface GroupCommit {
   /** Appends that wait for the next batch. */
   readonly waiting: number;
+  /** Whether a run is created by the batch that is being written: the file may know it already, and nobody else may. */
+  isArriving(tenant: string, run_id: string): boolean;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
   also(list: readonly Write[]): Promise<void>;
@@ -91,6 +93,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   let others: OtherRows[] = [];
+  let arriving: readonly RunRecord[] = [];
   const jobs: (() => Promise<void>)[] = [];
   let working: Promise<void> | undefined;
   let closed = false;
@@ -125,12 +128,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     );
     const asOf = lastRow + rows.length;
     const beganMs = clock.monotonic();
+    arriving = batch.created;
     let step: CompactionStep | undefined;
     try {
       const list = writesOf(batch, rows, asOf, age.now());
       for (const { list: more } of also) list.push(...more);
       step = await write(list, batch, asOf);
     } catch (error) {
+      arriving = [];
       observe?.commitFailed(error);
       for (const { reject } of also) reject(error);
       for (const { of } of batch.decided) of.reject(error);
@@ -145,6 +150,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         writeMs: clock.monotonic() - beganMs,
       });
     }
+    arriving = [];
     for (const head of batch.fresh.values()) {
       heads.set(head.run.tenant, head.run.run_id, head);
       watch.see(head);
@@ -238,6 +244,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     get waiting() {
       return waiting.length;
     },
+    isArriving: (tenant, run_id) => arriving.some((run) => run.run_id === run_id && run.tenant === tenant),
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
       if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
       return new Promise<T>((resolve, reject) => {

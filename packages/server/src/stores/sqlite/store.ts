@@ -74,7 +74,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
   // Every live run's head, and those of ended runs that still have hot events.
   const heads = runMap<Head>();
   const headOf = (tenant: string, log: string): Head | undefined =>
-    heads.get(tenant, log) ?? runs.head(tenant, log);
+    heads.get(tenant, log) ?? (commits.isArriving(tenant, log) ? undefined : runs.head(tenant, log));
   const lastRow = recover({ reader, hot, heads, ids });
   const watched = watch(clock, heads);
   for (const head of heads.values()) watched.see(head);
@@ -228,7 +228,9 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
 
     async tree(key) {
       const head = headFor(key);
-      return head === undefined ? [] : runs.tree(key.tenant, head.run.root_id);
+      if (head === undefined) return [];
+      const { tenant } = key;
+      return runs.tree(tenant, head.run.root_id).filter(({ run_id }) => !commits.isArriving(tenant, run_id));
     },
 
     eraseTree: (root) => erasing.eraseTrees([root]),
