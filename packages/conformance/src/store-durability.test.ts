@@ -26,7 +26,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
-import { codeOf, freshIds, newRun, onTrial } from "./suites/store/trial.js";
+import { asked, codeOf, freshIds, newRun, onTrial, tenant } from "./suites/store/trial.js";
 
 const writer = fileURLToPath(new URL("./crash-writer.js", import.meta.url));
 const serverPath = import.meta.resolve("@runwire/server");
@@ -194,6 +194,76 @@ function damageHot(path: string, pickRow: number, pickColumn: number, pick: numb
   }
 }
 
+describe("a run whose creation is on its way to the disk", () => {
+  it("is shown by nothing until all of it is there, and then by everything", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-arriving-"));
+    let committed = () => {};
+    let release = () => {};
+    let answer = Promise.resolve();
+    const store = server.sqliteStore({
+      path: join(folder, "runwire.db"),
+      durability: "os",
+      clock: server.systemClock,
+      openWriter(path, durability) {
+        const writer = server.writerHere(path, durability);
+        const write: typeof writer.write = async (list) => {
+          await writer.write(list);
+          committed();
+          await answer;
+        };
+        return { ...writer, write };
+      },
+    });
+    const ingest = server.ingest(store, server.transcripts(store), {});
+    const session_id = "talk";
+    const turn = async (): Promise<string> =>
+      (await ingest.create(tenant, { ...asked(), session_id } as never)).run_id;
+    const shown = async (key: { tenant: string; run_id: string }) => ({
+      runs: (await store.listRuns(tenant, { limit: 2 })).heads.map(({ run }) => run.run_id),
+      session: await store.session(tenant, session_id, 2),
+      sessions: (await store.listSessions(tenant, { limit: 2 })).sessions.map(({ turns }) => turns.length),
+      tree: (await store.tree(key)).map(({ run_id }) => run_id),
+      head: await store.head(key),
+      events: (await wholeLog(store, key, "default")).length,
+    });
+    try {
+      const first = await turn();
+      answer = new Promise((resolve) => {
+        release = resolve;
+      });
+      const inFile = new Promise<void>((resolve) => {
+        committed = resolve;
+      });
+      const arriving = turn();
+      await inFile;
+      const [second = ""] = rowsIn(folder, "SELECT run_id FROM runs WHERE run_id != ?", first);
+      expect(await shown({ tenant, run_id: second })).toMatchObject({
+        runs: [first],
+        session: { turns: [{ run: { run_id: first } }], turns_total: 1 },
+        sessions: [1],
+        tree: [],
+        head: undefined,
+        events: 0,
+      });
+      release();
+      expect(await arriving).toBe(second);
+      expect(await shown({ tenant, run_id: second })).toMatchObject({
+        runs: [second, first],
+        session: { turns: [{ run: { run_id: first } }, { run: { run_id: second } }], turns_total: 2 },
+        sessions: [1],
+        tree: [second],
+        head: { run: { run_id: second } },
+        events: 2,
+      });
+    } finally {
+      release();
+      ingest.close();
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
 describe("an erased tree", () => {
   for (const hotEventsMax of [100_000, 10]) {
     it(`leaves tombstones and nothing else in any table, with ${hotEventsMax} hot events`, () =>
@@ -254,6 +324,18 @@ function rowsWith(folder: string, words: readonly string[]): { table: string; te
         .map((row) => ({ table: name, text: Object.values(row).map(textOf).join("\n") }))
         .filter(({ text }) => words.some((word) => text.includes(word))),
     );
+  } finally {
+    db.close();
+  }
+}
+
+function rowsIn(folder: string, query: string, ...values: string[]): string[] {
+  const db = new DatabaseSync(join(folder, "runwire.db"), { timeout: 10_000 });
+  try {
+    return db
+      .prepare(query)
+      .all(...values)
+      .flatMap((row) => Object.values(row as object).map(String));
   } finally {
     db.close();
   }

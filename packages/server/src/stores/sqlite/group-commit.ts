@@ -46,6 +46,8 @@ export interface GroupCommit {
   readonly waiting: number;
   /** Whether a run is created by the batch that is being written: the file may know it already, and nobody else may. */
   isArriving(tenant: string, run_id: string): boolean;
+  /** How many of these runs are turns of a session. */
+  turnsArriving(tenant: string, session_id: string): number;
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
   also(list: readonly Write[]): Promise<void>;
@@ -245,6 +247,10 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       return waiting.length;
     },
     isArriving: (tenant, run_id) => arriving.some((run) => run.run_id === run_id && run.tenant === tenant),
+    turnsArriving: (tenant, session_id) =>
+      arriving.filter(
+        (run) => run.parent_id === null && run.session_id === session_id && run.tenant === tenant,
+      ).length,
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
       if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
       return new Promise<T>((resolve, reject) => {

@@ -10,7 +10,7 @@ import { waitingIn } from "../../log/inbox.js";
 import { isFeedLog, weightOf } from "../../log/record.js";
 import { nothing, stretchOf } from "../../log/stretch.js";
 import { runMap } from "../../run-map.js";
-import type { RunKey, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
+import type { RunKey, RunQuery, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
 import { keptAllowances } from "./allowances.js";
 import { catalogue } from "./catalogue.js";
@@ -124,16 +124,25 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
 
+  /** Roots below the cursor, newest first, a page at a time. */
+  function* roots(tenant: string, query: RunQuery): Generator<Head> {
+    let below = query.cursor ?? "\uffff";
+    for (;;) {
+      const page = runs.roots(tenant, query, below);
+      for (const stored of page) {
+        below = stored.run.run_id;
+        if (!commits.isArriving(tenant, below)) yield heads.get(tenant, below) ?? stored;
+      }
+      if (page.length < query.limit) return;
+    }
+  }
+
   function sessionOf(tenant: string, session_id: string, limit: number): Session | undefined {
-    const last = runs.roots(tenant, { session_id, limit }, "\uffff");
-    if (last.length === 0) return undefined;
-    const now = (stored: Head): Head => heads.get(tenant, stored.run.run_id) ?? stored;
-    return {
-      session_id,
-      title: firstTitle(tenant, session_id),
-      turns: last.map(now).reverse(),
-      turns_total: runs.turnsTotal(tenant, session_id),
-    };
+    const turns: Head[] = [];
+    for (const head of roots(tenant, { session_id, limit })) if (turns.push(head) === limit) break;
+    if (turns.length === 0) return undefined;
+    const turns_total = runs.turnsTotal(tenant, session_id) - commits.turnsArriving(tenant, session_id);
+    return { session_id, title: firstTitle(tenant, session_id), turns: turns.reverse(), turns_total };
   }
 
   function firstTitle(tenant: string, session_id: string): string | null {
@@ -187,18 +196,11 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
 
     async listRuns(tenant, query) {
       const found: Head[] = [];
-      let below = query.cursor ?? "\uffff";
-      for (;;) {
-        const page = runs.roots(tenant, query, below);
-        for (const stored of page) {
-          const head = heads.get(tenant, stored.run.run_id) ?? stored;
-          below = stored.run.run_id;
-          if (query.state !== undefined && head.state !== query.state) continue;
-          found.push(head);
-          if (found.length === query.limit) return { heads: found, next: below };
-        }
-        if (page.length < query.limit) return { heads: found, next: null };
+      for (const head of roots(tenant, query)) {
+        if (query.state !== undefined && head.state !== query.state) continue;
+        if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
       }
+      return { heads: found, next: null };
     },
 
     session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit),
