@@ -41,6 +41,38 @@ describe("whoever reads a long log that others have read", () => {
   });
 });
 
+describe("whoever reads the end of a log behind others", () => {
+  it("is given what they were given, until the log moves", async () => {
+    const bus = memoryBus();
+    let [end, reads] = [5, 0];
+    const growing = {
+      ...store,
+      head: async () => ({ views: { default: { pos: end }, full: { pos: end } } }),
+      async read(_key: unknown, _view: unknown, after: number) {
+        reads += 1;
+        return stretchOf(Array.from({ length: end - after }, (_, i) => eventAt(after + i + 1)));
+      },
+    } as unknown as Store;
+    const following = hub(growing, bus);
+    let moved = () => {};
+    const log = await following.follow(key, "default", { ...listener, moved: () => moved() });
+    const first = await log.next(2);
+    expect([first?.to, reads]).toEqual([5, 1]);
+    for (let more = 0; more < 3; more++) expect(await log.next(2)).toBe(first);
+    expect([reads, following.levels().rangesCachedBytes]).toEqual([1, first?.weights.all]);
+    const hasMoved = new Promise<void>((resolve) => {
+      moved = resolve;
+    });
+    end = 7;
+    bus.publish(key);
+    await hasMoved;
+    const grown = await log.next(2);
+    expect(grown?.to).toBe(7);
+    expect(await log.next(2)).toBe(grown);
+    expect(following.levels().rangesCachedBytes).toBe(grown?.weights.all);
+  });
+});
+
 describe("a store that cannot be read", () => {
   const damaged = (): Promise<never> => Promise.reject(new Error("damaged"));
 

@@ -210,17 +210,22 @@ interface SharedRanges {
 
 /** Ranges that readers behind the head have read: a thousand that reconnect at once read and encode them once. */
 function sharedRanges(): SharedRanges {
-  const kept = new Map<string, Range>();
+  const kept = new Map<string, KeptRange>();
   const loading = new Map<string, Promise<Range | undefined>>();
   let bytes = 0;
 
-  function keep(name: string, range: Range): void {
-    bytes += range.weights.all;
-    kept.set(name, range);
-    for (const [oldest, { weights }] of kept) {
+  function drop(name: string): void {
+    bytes -= kept.get(name)?.range.weights.all ?? 0;
+    kept.delete(name);
+  }
+
+  function keep(name: string, known: KeptRange): void {
+    drop(name);
+    bytes += known.range.weights.all;
+    kept.set(name, known);
+    for (const oldest of kept.keys()) {
       if (bytes <= sharedBytesMax) break;
-      kept.delete(oldest);
-      bytes -= weights.all;
+      drop(oldest);
     }
   }
 
@@ -230,14 +235,13 @@ function sharedRanges(): SharedRanges {
     },
     read(name, load, end) {
       const known = kept.get(name);
-      if (known !== undefined) return inNextTurn(known);
+      if (known !== undefined && (known.isWhole || known.range.to === end())) return inNextTurn(known.range);
       let pending = loading.get(name);
       if (pending === undefined) {
         pending = load().then(
           (range) => {
             loading.delete(name);
-            // At the head a range may still grow; only what has more behind it is worth keeping.
-            if (range !== undefined && range.to < end()) keep(name, range);
+            if (range !== undefined) keep(name, { range, isWhole: range.to < end() });
             return range;
           },
           (error: unknown) => {
@@ -250,6 +254,12 @@ function sharedRanges(): SharedRanges {
       return pending;
     },
   };
+}
+
+interface KeptRange {
+  readonly range: Range;
+  /** Whether there was more behind it. One up to the head may grow, and is good only until the log moves. */
+  readonly isWhole: boolean;
 }
 
 /** So that others come first: a reader that takes whatever it is given would be sent a long log in one turn of the loop. */
