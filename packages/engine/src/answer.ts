@@ -21,8 +21,8 @@ import { handOn } from "./steers.js";
 import { boundary } from "./steps.js";
 import { purposeFacts } from "./strategies/purposes.js";
 import { guidanceOf } from "./strategies/strategy.js";
-import { used, usedInPart } from "./usage.js";
-import { isOver, type Work } from "./work.js";
+import { countUsed, used, usedInPart } from "./usage.js";
+import type { Work } from "./work.js";
 
 export async function answer(loop: Loop, work: Work): Promise<void> {
   const { log } = loop;
@@ -146,9 +146,9 @@ async function rerouted({ log, model, routing }: Loop, failure: ModelFailure): P
   throw failure;
 }
 
-/** Somebody pays for the part of an answer that was given, too. A run that has ended takes no more events. */
+/** Somebody pays for the part of an answer that was given, too. */
 async function interrupted({ log, model }: Loop, usage: ModelUsage | undefined | null): Promise<undefined> {
-  if (usage !== null && !isOver(log.work)) await log.write(usedInPart(model, usage)).catch(() => {});
+  if (usage !== null) await countUsed(log, [usedInPart(model, usage)]);
 }
 
 export function completed(

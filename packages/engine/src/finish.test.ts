@@ -1,6 +1,8 @@
 import { is } from "@runwire/protocol";
-import { expect, test } from "vitest";
-import { endedRun, payloadsOf, post, readRun, served, startRun } from "./testing/served.js";
+import { describe, expect, test } from "vitest";
+import { demoModel } from "./demo/model.js";
+import type { Model } from "./model.js";
+import { endedRun, payloadsOf, post, readRun, recordOf, served, startRun } from "./testing/served.js";
 
 test("a run that is paused at its very end is paused, and ends when it is resumed", async () => {
   let isPaused = false;
@@ -47,4 +49,60 @@ test("a run that is redirected after its message says another, and has one title
   } finally {
     await server.close();
   }
+});
+
+describe("what was asked beside the answer is counted", () => {
+  const demo = demoModel({ wordMs: 0 });
+  const midway = "while the title is made";
+  const elsewhere = { instruction: "say hello" };
+  const cases = [
+    ["pause", midway, {}],
+    ["pause", "just before the end", {}],
+    ["redirect", midway, elsewhere],
+    ["redirect", "just before the end", elsewhere],
+  ] as const;
+  test.each(cases)("after a %s %s", async (action, when, body) => {
+    let run_id = "";
+    let begun = 0;
+    let isInterrupted = false;
+    const interrupt = async (): Promise<void> => {
+      isInterrupted = true;
+      await post(server.url, `/v1/agent/runs/${run_id}/${action}`, body);
+    };
+    const model: Model = {
+      ...demo,
+      async *stream(request, signal) {
+        const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
+        let isFirst = true;
+        for await (const part of demo.stream(request, signal)) {
+          if (isFirst) begun += 1;
+          isFirst = false;
+          yield part;
+          if (isInterrupted || request.aside !== "title" || when !== midway) continue;
+          await interrupt();
+          await aborted;
+        }
+      },
+    };
+    const server = await served({
+      model: () => model,
+      async before(id, drafts) {
+        run_id = id;
+        if (!isInterrupted && drafts.some((draft) => is(draft, "title"))) await interrupt();
+      },
+    });
+    try {
+      const started = await startRun(server.url, { prompt: "look" });
+      if (action === "pause") {
+        await readRun(server.url, started, (e) => is(e, "run.lifecycle") && e.payload.state === "paused");
+        await post(server.url, `/v1/agent/runs/${started}/resume`, {});
+      }
+      const events = await endedRun(server.url, started);
+      expect(payloadsOf(events, "title")).toHaveLength(1);
+      expect(payloadsOf(events, "usage")).toHaveLength(begun);
+      expect((await recordOf(server.url, started)).usage).toMatchObject({ requests: begun });
+    } finally {
+      await server.close();
+    }
+  });
 });

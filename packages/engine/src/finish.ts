@@ -7,6 +7,7 @@ import { afterthoughts } from "./afterthoughts.js";
 import { evidenceOf } from "./course.js";
 import type { Loop } from "./loop.js";
 import { boundary } from "./steps.js";
+import { countUsed } from "./usage.js";
 import type { Work } from "./work.js";
 
 export async function finish(loop: Loop, work: Work): Promise<void> {
@@ -20,7 +21,7 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
     return;
   }
   const thoughts = await afterthoughts(loop, work);
-  if (loop.talking().aborted) return;
+  if (loop.talking().aborted) return countUsed(log, thoughts.used);
   try {
     await log.write(...thoughts.told, ...thoughts.used, evidenceOf(loop.run.run_id), {
       type: "run.lifecycle",
@@ -30,6 +31,7 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
     // Somebody paused or redirected it at the last moment: the next round sees to that.
     if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-STATE-0001") throw error;
     await log.until(({ state }) => state !== "running");
+    await countUsed(log, thoughts.used);
   }
 }
 
