@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -47,6 +48,16 @@ const folderOf = (run_id: string, tenant = "default") => join(test.dataFolder, "
 const checkpointsOf = (run_id: string) => join(test.dataFolder, "checkpoints", "default", run_id);
 const fileOf = (run_id: string, id: string) => join(checkpointsOf(run_id), `${id}-${run_id}`);
 const idsOf = async (run: ReturnType<typeof runNamed>) => [...(await places.kept(run)).keys()];
+
+const openFiles = () =>
+  readdirSync("/proc/self/fd").map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      // It was open for the listing itself.
+      return "";
+    }
+  });
 
 async function taken(run: ReturnType<typeof runNamed>): Promise<string> {
   const id = await places.checkpoint(run);
@@ -432,6 +443,15 @@ describe("restoring", () => {
       expect(readdirSync(join(test.dataFolder, "workspaces", "default"))).toEqual([run.run_id]);
       expect(readdirSync(join(test.dataFolder, "workspaces"))).toEqual(["default"]);
     }
+  });
+
+  it("leaves no file open where there is no room for a folder", async () => {
+    const { run } = await live();
+    const id = await taken(run);
+    rmSync(dirname(folderOf(run.run_id)), { recursive: true });
+    symlinkSync("/nowhere/at/all", dirname(folderOf(run.run_id)));
+    await expect(places.restore(run, id)).rejects.toMatchObject({ code: "KAI-SERVER-STORE-0001" });
+    expect(openFiles()).not.toContain(fileOf(run.run_id, id));
   });
 
   it("takes no name but a checkpoint's, and only of its own run", async () => {

@@ -121,6 +121,9 @@ export function workspaces(host: AgentHost): Workspaces {
         await forget([{ tenant, run_id }]);
         held.delete(folder);
         throw refusal(cause, checkpoint_id);
+      } finally {
+        // Where nothing was read of it, nobody else has.
+        await file.close();
       }
       return {
         run_id,
