@@ -1,4 +1,5 @@
-// Time is an argument: what waits takes a Clock, and this file alone touches the real one.
+// Time is an argument: what waits takes a Clock. Only what waits for a process or a server, as tools and hooks do, goes
+// by the system's own timers.
 
 export interface Clock {
   nowMs(): number;

@@ -2,6 +2,7 @@
 // it was cut off in it continues word for word. It plans, looks things up, gives parts of the work to helpers and
 // puts their reports together. It is behind the same interface as any other model.
 
+import { systemClock, wait } from "../clock.js";
 import type { Model, ModelPart, ModelRequest } from "../model.js";
 import { type Speech, speechFor } from "./speech.js";
 
@@ -78,16 +79,8 @@ function wordsOf(text: string): readonly string[] {
 
 /** False where it was cut short. */
 function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      resolve(false);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve(true);
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-  });
+  return wait(systemClock, ms, signal).then(
+    () => true,
+    () => false,
+  );
 }
