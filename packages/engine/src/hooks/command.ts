@@ -2,11 +2,10 @@
 // what it thinks: 0 goes on, 2 refuses with what it wrote to standard error, anything else has failed. It has what a
 // command of the shell tool has, which is no secret, and what it leaves running is ended with it.
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isObject } from "@runwire/protocol";
-import { bareEnvironment, endGroup } from "../tools/process-group.js";
+import { bareEnvironment, drained, ended } from "../tools/process-group.js";
 import { isNamedBy } from "../tools/toolbox.js";
 import { type Hook, type HookAnswer, type HookCall, HookFailure, type HookPoint } from "./hook.js";
 import { hookLimits } from "./limits.js";
@@ -86,11 +85,9 @@ async function ranWith(
   child.stdin.on("error", () => {});
   child.stdin.end(textOf(call));
   const closed = once(child, "close").catch(() => {});
-  await ended(child, signal);
+  await ended(child, signal, notStarted);
   const { exitCode: exit_code } = child;
-  await endGroup(child.pid);
-  await Promise.race([closed, sleep(hookLimits.drainMs, undefined, { ref: false })]);
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+  await drained(child, closed);
   const { text, isWhole } = stdout();
   return { exit_code, stdout: isWhole ? text : null, stderr: stderr().text };
 }
@@ -100,16 +97,8 @@ function textOf({ point, run_id, call_id, tool, input, output, error }: HookCall
   return `${JSON.stringify({ point, run_id, call_id, tool: tool.name, input, ...result })}\n`;
 }
 
-/** Resolves when it has ended or has to be ended. */
-function ended(child: ChildProcessWithoutNullStreams, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    child.on("exit", () => resolve());
-    child.on("error", (error: NodeJS.ErrnoException) =>
-      reject(new HookFailure("start", `it could not be started (${error.code ?? "broken"})`)),
-    );
-    signal.addEventListener("abort", () => resolve());
-    if (signal.aborted) resolve();
-  });
+function notStarted({ code }: NodeJS.ErrnoException): HookFailure {
+  return new HookFailure("start", `it could not be started (${code ?? "broken"})`);
 }
 
 function kept(

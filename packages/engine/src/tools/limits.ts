@@ -26,12 +26,13 @@ export const toolLimits = {
   fetchBytesMax: MiB,
   redirectsMax: 5,
 
+  /** Between asking a process group to end and ending it. */
+  groupGraceMs: 500,
+  /** How long output that is still in a pipe is waited for, once the group is gone. */
+  groupDrainMs: 250,
+
   shellMs: 60_000,
   shellMsMax: 600_000,
-  /** Between asking a process group to end and ending it. */
-  shellGraceMs: 500,
-  /** How long output that is still in a pipe is waited for, once the group is gone. */
-  shellDrainMs: 250,
   /** Shown while it runs; what comes after is in the result only, as far as it fits. */
   shellSaidBytesMax: 64 * KiB,
   /** Kept of the beginning and of the end of what a command prints. */

@@ -1,5 +1,6 @@
 // A command of somebody else's and all that it has begun, as one group.
 
+import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { toolLimits } from "./limits.js";
 
@@ -10,10 +11,31 @@ export function bareEnvironment(workspace: string, path = systemPath): { readonl
   return { PATH: path, HOME: workspace, LANG: "C.UTF-8" };
 }
 
+/** Resolves when a command has ended or has to be ended; rejects where it could not be started. */
+export function ended(
+  child: ChildProcess,
+  signal: AbortSignal,
+  toError: (cause: NodeJS.ErrnoException) => Error,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.on("exit", () => resolve());
+    child.on("error", (cause) => reject(toError(cause)));
+    signal.addEventListener("abort", () => resolve());
+    if (signal.aborted) resolve();
+  });
+}
+
+/** Ends what is left of a command's group, and lets go of its pipes once they are empty, or soon after. */
+export async function drained(child: ChildProcess, closed: Promise<unknown>): Promise<void> {
+  await endGroup(child.pid);
+  await Promise.race([closed, sleep(toolLimits.groupDrainMs, undefined, { ref: false })]);
+  for (const stream of child.stdio) stream?.destroy();
+}
+
 /** Asks all of the group to end, and ends what does not. */
-export async function endGroup(pid: number | undefined): Promise<void> {
+async function endGroup(pid: number | undefined): Promise<void> {
   if (pid === undefined || !signalGroup(pid, "SIGTERM")) return;
-  const lastMs = performance.now() + toolLimits.shellGraceMs;
+  const lastMs = performance.now() + toolLimits.groupGraceMs;
   while (performance.now() < lastMs) {
     await sleep(10);
     if (!signalGroup(pid, 0)) return;

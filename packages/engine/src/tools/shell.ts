@@ -6,14 +6,13 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import { TextDecoder } from "node:util";
 import type { Tool } from "../tool.js";
 import { ToolFailure } from "../tool.js";
 import { excerptOf } from "./excerpt.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
-import { bareEnvironment, endGroup } from "./process-group.js";
+import { bareEnvironment, drained, ended } from "./process-group.js";
 
 export interface ShellOptions {
   /** Where commands are looked for. */
@@ -68,15 +67,12 @@ export function shellTool({ path }: ShellOptions = {}): Tool {
       const output = collect(shell, say);
       const closed = once(shell, "close").catch(() => {});
       const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
-      await ended(shell, AbortSignal.any([signal, late])).catch((error: unknown) => {
+      await ended(shell, AbortSignal.any([signal, late]), notStarted).catch((error: unknown) => {
         tellEnd({ kind: "failed", reason: "not-started" });
         throw error;
       });
       const { exitCode: exit_code } = shell;
-      await endGroup(shell.pid);
-      await Promise.race([closed, sleep(toolLimits.shellDrainMs, undefined, { ref: false })]);
-      shell.stdout.destroy();
-      shell.stderr.destroy();
+      await drained(shell, closed);
       const timed_out = exit_code === null && late.aborted;
       if (exit_code !== null) tellEnd({ kind: "completed", exit_code });
       else {
@@ -89,16 +85,8 @@ export function shellTool({ path }: ShellOptions = {}): Tool {
   });
 }
 
-/** Resolves when the shell has ended or has to be ended. */
-function ended(shell: Shell, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    shell.on("exit", () => resolve());
-    shell.on("error", (cause) =>
-      reject(new ToolFailure("failed", "The shell could not be started.", { cause })),
-    );
-    signal.addEventListener("abort", () => resolve());
-    if (signal.aborted) resolve();
-  });
+function notStarted(cause: Error): ToolFailure {
+  return new ToolFailure("failed", "The shell could not be started.", { cause });
 }
 
 /** Shows what is printed, as it comes and as far as it may be shown; gives what is kept of it. */
