@@ -73,13 +73,13 @@ async function beginAndFinish(running: Running): Promise<void> {
   const input = await permitted(running);
   if (input === undefined) return;
   const granted = { ...running, call: { ...call, input: input.input } };
-  const { workspace, root_id } = loop;
+  const { workspace, record } = loop;
   // What only reads changes nothing. The others are looked at before they start, so that nothing comes between the
   // start and the tool.
   const watch = tool.effect === "read-only" ? null : await watchFiles(workspace);
   try {
     if (!(await started(granted, input.approved))) return;
-    const place = { call_id: call.call_id, root_id, workspace };
+    const place = { call_id: call.call_id, root_id: record.root_id, workspace };
     await finish(granted, [...(watch === null ? [] : [fileChangesHook(watch, place)]), ...loop.hooks]);
   } finally {
     watch?.close();

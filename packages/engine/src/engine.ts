@@ -121,7 +121,6 @@ export function engine(options: EngineOptions): MakeAgent {
         tools,
         hooks,
         given,
-        root_id: record.root_id,
         workspace: await places.make(record),
         checkpoint: () => places.checkpoint(record),
         settle: (named) => places.settle(record, named),

@@ -34,8 +34,7 @@ export interface LoopParts {
   /** What looks at its calls, in order. */
   readonly hooks: readonly Hook[];
   readonly given: Given;
-  /** The tree's, whose workspace it is. */
-  readonly root_id: string;
+  /** The tree's. */
   readonly workspace: string;
   /** What the steps of the tenant's last plans have cost. */
   readonly stepCosts: StepCosts;
