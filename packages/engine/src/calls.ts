@@ -10,25 +10,19 @@ import type { CallWork } from "./call-work.js";
 import { fileChangesHook } from "./hooks/file-changes.js";
 import type { Hook, HookPoint } from "./hooks/hook.js";
 import { type Hooked, runHooks } from "./hooks/run-hooks.js";
-import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { lost } from "./opened.js";
 import { permissionFact } from "./permission.js";
 import { failed, failureOf, runTool } from "./run-tool.js";
 import { appliedSandbox } from "./sandbox.js";
+import { atOnce, mayBegin } from "./side-by-side.js";
 import { type Telling, telling } from "./telling.js";
 import type { Tool } from "./tool.js";
 import type { Work } from "./work.js";
 
 export async function runCalls(loop: Loop, work: Work): Promise<void> {
   const waiting = work.calls.filter(({ status }) => status !== "ended");
-  const next = waiting[Symbol.iterator]();
-  const worker = async (): Promise<void> => {
-    for (const call of next) await runCall(loop, call);
-  };
-  // All are waited for, also where one fails: no tool outlives its run.
-  const ends = await Promise.allSettled(Array.from({ length: limits.callsAtOnceMax }, worker));
-  for (const end of ends) if (end.status === "rejected") throw end.reason;
+  await atOnce(waiting, (call) => runCall(loop, call));
 }
 
 /** A call that is being run. */
@@ -92,25 +86,27 @@ async function permitted(
 ): Promise<{ readonly input: unknown; readonly approved: Facts | undefined } | undefined> {
   const { loop, call, tool, told, signal } = running;
   const refuse = (kind: string, why: string): Promise<void> => told.write(endOf(call, failed(kind, why)));
-  if (!(await mayBegin(running))) return undefined;
+  if (!(await mayBegin(loop.log, signal))) return undefined;
   const verdict = await approve(loop, call, tool, signal, told);
-  if (!(await mayBegin(running))) return undefined;
+  if (!(await mayBegin(loop.log, signal))) return undefined;
   if (verdict.kind === "denied") {
     await refuse("denied", `The tool was not run: ${verdict.why}.`);
     return undefined;
   }
   // After whoever may have edited the input: none runs that the hooks have not seen.
   const { input, refusal } = await hooked(running, loop.hooks, "pre_tool_use", { input: verdict.input });
-  if (!(await mayBegin(running))) return undefined;
+  if (!(await mayBegin(loop.log, signal))) return undefined;
   if (refusal === null) return { input, approved: verdict.approved };
   const { kind, why } = refusal;
   await refuse(kind, kind === "denied" ? `The tool was not run: ${sentence(why)}` : why);
   return undefined;
 }
 
-async function started(running: Running, approved: Facts | undefined): Promise<boolean> {
-  const { call, tool, told } = running;
-  if (!(await mayBegin(running))) return false;
+async function started(
+  { loop, call, tool, told, signal }: Running,
+  approved: Facts | undefined,
+): Promise<boolean> {
+  if (!(await mayBegin(loop.log, signal))) return false;
   const { call_id, input } = call;
   const more: Facts = {
     ...(tool.skill_id === undefined ? {} : { skill_id: tool.skill_id }),
@@ -119,12 +115,6 @@ async function started(running: Running, approved: Facts | undefined): Promise<b
   told.add(...appliedSandbox(call_id, tool));
   await told.write({ type: "tool.start", payload: { call_id, tool: tool.name, input, ...more } } as Draft);
   return true;
-}
-
-/** What has not begun when somebody pauses the run waits until they resume it. */
-async function mayBegin({ loop, signal }: Running): Promise<boolean> {
-  await loop.log.until(({ state }) => signal.aborted || state === "running");
-  return !signal.aborted;
 }
 
 /** Runs it to its end. */

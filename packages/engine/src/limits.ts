@@ -2,7 +2,7 @@
 
 export const limits = {
   callsPerAnswerMax: 64,
-  /** Calls of one answer that run at once. */
+  /** Calls of one answer, or parts of a graph, that run at once. */
   callsAtOnceMax: 5,
   /** How long a tool that has to stop may take to do so before it is no longer waited for. */
   toolGraceMs: 1000,

@@ -4,6 +4,7 @@ import type { Draft } from "@runwire/protocol";
 import { beginningOf } from "../beginning.js";
 import { limits } from "../limits.js";
 import type { Loop } from "../loop.js";
+import { atOnce, mayBegin } from "../side-by-side.js";
 import { reportOf } from "../spawn.js";
 import { boundary } from "../steps.js";
 import type { Work } from "../work.js";
@@ -20,7 +21,7 @@ export async function gotStep(loop: Loop, work: Work, got: Got): Promise<void> {
     case "plan":
       return plan(loop, work, got);
     case "run":
-      return runWave(loop, work, next.nodes);
+      return atOnce(next.nodes, (node) => runNode(loop, work, node));
     case "expand":
       return expand(loop, work, got, next.node);
     case "end-wave":
@@ -92,23 +93,11 @@ function told(parts: readonly Part[], mended: readonly string[]): string {
   return [...lines, ...mended.map((what) => `Left out: ${what}.`)].join("\n");
 }
 
-async function runWave(loop: Loop, work: Work, nodes: readonly GraphNode[]): Promise<void> {
-  const next = nodes[Symbol.iterator]();
-  const worker = async (): Promise<void> => {
-    for (const node of next) await runNode(loop, work, node);
-  };
-  // All are waited for, also where one fails: no part outlives its run.
-  const ends = await Promise.allSettled(Array.from({ length: limits.callsAtOnceMax }, worker));
-  for (const end of ends) if (end.status === "rejected") throw end.reason;
-}
-
 async function runNode(loop: Loop, work: Work, node: GraphNode): Promise<void> {
   const { log, newId } = loop;
   const { id } = node;
   const signal = loop.working();
-  // What has not begun when somebody pauses the run waits until they resume it.
-  await log.until(({ state }) => signal.aborted || state === "running");
-  if (signal.aborted) return;
+  if (!(await mayBegin(log, signal))) return;
   const call_id = node.call_id ?? newId("call");
   if (node.status === "waiting") await log.write({ type: "got.node_start", payload: { id, call_id } });
   let end: Draft;
