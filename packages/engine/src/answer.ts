@@ -14,7 +14,7 @@ import {
   type ModelRequest,
   type ModelUsage,
 } from "./model.js";
-import { offered, withoutStep } from "./plan-steps.js";
+import { offered, planHeading, withoutStep } from "./plan-steps.js";
 import { isFree } from "./prices.js";
 import { type FailedTry, streamWithRetries } from "./retry.js";
 import { handOn } from "./steers.js";
@@ -191,9 +191,7 @@ function systemText({ plan, strategy }: Work): string {
   const parts = [task, strategy === null ? "" : guidanceOf(strategy)].filter((part) => part !== "");
   if (plan === null) return parts.join("\n\n");
   const steps = plan.steps.map(({ id, title }) => `${id}. ${title}`);
-  return [
-    ...parts,
-    `The plan, to be kept to:\n${steps.join("\n")}`,
-    "Say with each call which step it is for.",
-  ].join("\n\n");
+  return [...parts, `${planHeading}\n${steps.join("\n")}`, "Say with each call which step it is for."].join(
+    "\n\n",
+  );
 }

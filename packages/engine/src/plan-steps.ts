@@ -4,6 +4,12 @@
 import { isObject, type Plan, type PlanIntent, type PlanStep, planIntents } from "@runwire/protocol";
 import type { Call, ToolSpec } from "./model.js";
 
+/** Above the steps, for whoever is to do them. */
+export const planHeading = "The plan, to be kept to:";
+
+/** Before the names of the tools, for whoever plans. */
+export const toolsPrefix = "The tools that you will have then: ";
+
 /** What a model proposed, or a person made of it, as steps: each has a title and an id of its own. */
 export function planSteps(given: unknown): readonly PlanStep[] {
   const told = Array.isArray(given) ? given.filter(isObject) : [];

@@ -5,7 +5,7 @@ import { ask, completed } from "./answer.js";
 import { estimate } from "./estimates.js";
 import type { Loop } from "./loop.js";
 import type { ToolSpec } from "./model.js";
-import { planSteps } from "./plan-steps.js";
+import { planSteps, toolsPrefix } from "./plan-steps.js";
 import { boundary } from "./steps.js";
 import type { Work } from "./work.js";
 
@@ -66,7 +66,7 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
 function systemText(specs: readonly ToolSpec[]): string {
   const task = "Plan before you act: call `plan.propose` with the steps you will take. Do nothing else.";
   const names = specs.map(({ name }) => name).join(", ");
-  return `${task}\n\n${names === "" ? "You will have no tools then." : `The tools that you will have then: ${names}`}`;
+  return `${task}\n\n${names === "" ? "You will have no tools then." : `${toolsPrefix}${names}`}`;
 }
 
 /** With what each step is likely to cost, and all of them; without, where nobody can know. */

@@ -12,7 +12,7 @@ export interface Finding {
   readonly ok: boolean;
 }
 
-const findingCharsMax = 300;
+export const findingCharsMax = 300;
 
 /** What helpers and searches have reported. */
 export function findingsIn(messages: readonly ChatMessage[]): readonly Finding[] {
@@ -24,8 +24,12 @@ function findingOf({ input, ok, output }: Result): Finding {
   const subject = [prompt, query].find((one) => typeof one === "string")?.replace(helperPrefix, "") ?? "";
   const { text, message } = output;
   const told = quote(typeof text === "string" ? text : ok ? "" : `no report. ${message}`, findingCharsMax);
-  const isNamed = subject === "" || told.startsWith(`${subject}:`);
-  return { subject, text: isNamed ? told : `${subject}: ${told}`, ok: ok && !saysNothing(told) };
+  return { subject, text: withSubject(subject, told), ok: ok && !saysNothing(told) };
+}
+
+/** Most who report begin with it themselves. */
+export function withSubject(subject: string, told: string): string {
+  return subject === "" || told.startsWith(`${subject}:`) ? told : `${subject}: ${told}`;
 }
 
 /** What is known without asking anybody. */

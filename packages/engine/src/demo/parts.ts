@@ -1,14 +1,12 @@
 // What the parts of a task have come to, as whoever puts them together is told.
 
-import { resultsHeading } from "../strategies/got.js";
+import { planHeading } from "../plan-steps.js";
+import { failedPrefix, resultsHeading } from "../strategies/got.js";
 import { pathHeading } from "../strategies/tot.js";
-import type { Finding } from "./answers.js";
+import { type Finding, findingCharsMax, withSubject } from "./answers.js";
 import { quote } from "./quote.js";
 import { saysNothing } from "./subjects.js";
-import { helperPrefix } from "./turn.js";
-
-const findingCharsMax = 300;
-const failed = "This part failed: ";
+import { helpedWith, helperPrefix } from "./turn.js";
 
 /** Of parts that looked into something. */
 export function findingsTold(text: string): readonly Finding[] {
@@ -21,11 +19,10 @@ export function findingsTold(text: string): readonly Finding[] {
       const [head = "", ...rest] = section.split("\n");
       const task = head.slice(head.indexOf(": ") + 2);
       if (!task.startsWith(helperPrefix)) return [];
-      const subject = quote(task.slice(helperPrefix.length), 60);
-      const told = quote(rest.join("\n").split("\n\nThe plan, to be kept to:")[0] ?? "", findingCharsMax);
-      const isOk = !told.startsWith(failed) && !saysNothing(told);
-      const named = told.startsWith(`${subject}:`) ? told : `${subject}: ${told}`;
-      return [{ subject, text: named, ok: isOk }];
+      const subject = helpedWith(task);
+      const told = quote(rest.join("\n").split(`\n\n${planHeading}`)[0] ?? "", findingCharsMax);
+      const isOk = !told.startsWith(failedPrefix) && !saysNothing(told);
+      return [{ subject, text: withSubject(subject, told), ok: isOk }];
     });
 }
 

@@ -2,6 +2,7 @@
 // has come back since the task was given; nothing else is remembered.
 
 import type { ModelRequest } from "../model.js";
+import { toolsPrefix } from "../plan-steps.js";
 import { comparison, type Finding, findingsIn, recalled, recommendation, savedIn } from "./answers.js";
 import { suggestionsFor, titleOf } from "./asides.js";
 import { findingsTold, wayChosenIn } from "./parts.js";
@@ -119,7 +120,8 @@ function withStep(input: object, plan_step: string | undefined): object {
 }
 
 function toolsToldIn(system: string): readonly string[] {
-  return /^The tools that you will have then: (.+)$/m.exec(system)?.[1]?.split(", ") ?? [];
+  const told = system.split("\n").find((line) => line.startsWith(toolsPrefix));
+  return told?.slice(toolsPrefix.length).split(", ") ?? [];
 }
 
 /** A helper has no helpers. */

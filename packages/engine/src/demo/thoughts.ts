@@ -3,6 +3,8 @@
 // nowhere, and it has to think again.
 
 import type { ModelRequest, Purpose } from "../model.js";
+import { doneHeading } from "../strategies/got.js";
+import { openHeading, sofarHeading } from "../strategies/tot.js";
 import { aspectsIn, drawbacksPrefix, knownIn } from "./subjects.js";
 import { helperPrefix, type Turn, turnOf } from "./turn.js";
 
@@ -18,15 +20,15 @@ export function thoughtFor({ messages, system }: ModelRequest, purpose: Purpose)
   const turn = turnOf({ messages: messages.slice(0, -1), system });
   switch (purpose) {
     case "tot.expand": {
-      const ways = waysFrom(turn, numberedIn(wish, "The line of thought so far:"));
+      const ways = waysFrom(turn, numberedIn(wish, sofarHeading));
       return {
         reasoning: "How would one go about this? I can think of more than one way.",
         text: JSON.stringify({ candidates: ways.map(([way]) => way) }),
       };
     }
     case "tot.evaluate": {
-      const ways = waysFrom(turn, numberedIn(wish, "The line of thought so far:"));
-      const open = numberedIn(wish, "These are the thoughts on how to go on:");
+      const ways = waysFrom(turn, numberedIn(wish, sofarHeading));
+      const open = numberedIn(wish, openHeading);
       const scores = open.map((text) => ways.find(([way]) => way === text)?.[1] ?? 0);
       return { reasoning: "What would each of these lead to?", text: JSON.stringify({ scores }) };
     }
@@ -104,14 +106,14 @@ function partsOf({ subjects }: Turn): readonly DemoPart[] {
 
 /** The first of what it knows is looked at twice. */
 function moreFrom({ subjects }: Turn, wish: string): readonly DemoPart[] {
-  const done = /^Part (\S+) is done:$/m.exec(wish)?.[1];
   const [first = ""] = subjects;
-  if (done !== idOf(first) || knownIn(first).length === 0) return [];
+  const id = idOf(first);
+  if (!wish.includes(`\n${doneHeading(id)}\n`) || knownIn(first).length === 0) return [];
   return [
     {
-      id: `drawbacks-of-${done}`,
+      id: `drawbacks-of-${id}`,
       task: `${helperPrefix}${drawbacksPrefix}${first}`,
-      depends_on: [done],
+      depends_on: [id],
     },
   ];
 }

@@ -1,6 +1,7 @@
 // What the demo reads out of a conversation: what it is to do, what it was told meanwhile, and what has come back since.
 
 import type { ChatMessage, ModelRequest } from "../model.js";
+import { planHeading } from "../plan-steps.js";
 import { beginningOf, quote } from "./quote.js";
 import { itemsOf, knownIn, subjectsIn, subjectsOf } from "./subjects.js";
 
@@ -55,10 +56,15 @@ export function turnOf({ messages, system }: Pick<ModelRequest, "messages" | "sy
     told: directionsIn(since, "steer"),
     news: directionsIn(since.slice(answered + 1), "steer"),
     since,
-    subjects: isHelper ? [quote(task.slice(helperPrefix.length), 60)] : subjectsOf(task, before),
+    subjects: isHelper ? [helpedWith(task)] : subjectsOf(task, before),
     // Another task is not what the plan was for.
     plan: isRedirected ? [] : planIn(system),
   };
+}
+
+/** What a helper is to find out about. */
+export function helpedWith(task: string): string {
+  return quote(task.slice(helperPrefix.length), 60);
 }
 
 type UserMessage = Extract<ChatMessage, { role: "user" }>;
@@ -80,7 +86,7 @@ function directionsIn(messages: readonly ChatMessage[], kind: "steer" | "redirec
 }
 
 function planIn(system: string): readonly PlanLine[] {
-  const [, plan = ""] = system.split("The plan, to be kept to:\n");
+  const [, plan = ""] = system.split(`${planHeading}\n`);
   return [...plan.matchAll(/^(\S+)\. (.+)$/gm)].map(([, id = "", title = ""]) => ({
     ...{ id, title },
     subjects: planned(beginningOf(title)),

@@ -9,7 +9,7 @@ import { reportOf } from "../spawn.js";
 import { boundary } from "../steps.js";
 import type { Work } from "../work.js";
 import { askFor, type Reading } from "./asking.js";
-import { type Got, type GraphNode, nextOfGot, resultsIn } from "./got.js";
+import { doneHeading, type Got, type GraphNode, nextOfGot, resultsIn } from "./got.js";
 import { edgesIn, graphIn, type Part } from "./graph.js";
 
 const system = "You divide a task into parts before anybody begins with it.";
@@ -64,7 +64,7 @@ async function expand(loop: Loop, work: Work, { nodes }: Got, node: GraphNode): 
   const room = Math.min(limits.nodesPerExpansionMax, limits.graphNodesMax - known.length);
   const wish = [
     `The parts of the task:\n${told(known, [])}`,
-    `Part ${node.id} is done:\n\n${node.result}`,
+    `${doneHeading(node.id)}\n\n${node.result}`,
     `Does more have to be done that follows from this part and is in none of the others? If so, write at most ${room} more ` +
       "parts; if not, write none. Only what the answer would be wrong or poor without.",
     `Answer with JSON and nothing else: ${form}, or {"nodes": []}`,

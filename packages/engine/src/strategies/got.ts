@@ -92,6 +92,11 @@ export function nextOfGot({ nodes, wave, misses, isAdaptive, expansions }: Got):
 }
 
 export const resultsHeading = "What the parts of the task have come to:";
+export const failedPrefix = "This part failed: ";
+
+export function doneHeading(id: string): string {
+  return `Part ${id} is done:`;
+}
 
 export function gotGuidance({ nodes }: Got): string {
   if (nodes === null || nodes.length === 0) return "";
@@ -105,7 +110,7 @@ export function gotGuidance({ nodes }: Got): string {
 export function resultsIn(nodes: readonly GraphNode[]): string {
   const told = nodes.map(({ id, task, status, result }) => {
     const [what = ""] = task.split("\n");
-    return `## ${id}: ${what}\n\n${status === "failed" ? `This part failed: ${result}` : result}`;
+    return `## ${id}: ${what}\n\n${status === "failed" ? `${failedPrefix}${result}` : result}`;
   });
   return `${resultsHeading}\n\n${told.join("\n\n")}`;
 }

@@ -7,7 +7,17 @@ import { boundary } from "../steps.js";
 import type { Work } from "../work.js";
 import { askFor, type Reading } from "./asking.js";
 import { candidatesIn, scoresIn } from "./heard.js";
-import { advanceTot, chosenOf, depthOf, nextOfTot, pathOf, retreatFrom, type Tot } from "./tot.js";
+import {
+  advanceTot,
+  chosenOf,
+  depthOf,
+  nextOfTot,
+  openHeading,
+  pathOf,
+  retreatFrom,
+  sofarHeading,
+  type Tot,
+} from "./tot.js";
 
 const system = "You think about how to go about a task before anybody begins with it.";
 
@@ -40,7 +50,7 @@ async function evaluate(loop: Loop, work: Work, tot: Tot): Promise<void> {
   const candidates = tot.open.map((place) => tot.thoughts[place]?.text ?? "");
   const wish = [
     ...sofar(tot),
-    `These are the thoughts on how to go on:\n${numbered(candidates)}`,
+    `${openHeading}\n${numbered(candidates)}`,
     "Score each from 0 to 1: how likely it is that going on from it leads to a good answer. Be strict: less than " +
       `${limits.thoughtScoreMin} means that it leads nowhere.`,
     `Answer with JSON and nothing else, a number for each in their order: {"scores": [${candidates.map(() => "0.0").join(", ")}]}`,
@@ -72,7 +82,7 @@ async function evaluate(loop: Loop, work: Work, tot: Tot): Promise<void> {
 
 function sofar(tot: Tot): readonly string[] {
   const path = pathOf(tot).map(({ text }) => text);
-  return path.length === 0 ? [] : [`The line of thought so far:\n${numbered(path)}`];
+  return path.length === 0 ? [] : [`${sofarHeading}\n${numbered(path)}`];
 }
 
 function again({ misses }: Tot): readonly string[] {

@@ -120,6 +120,8 @@ export function totGuidance(tot: Tot): string {
 }
 
 export const pathHeading = "Several ways were weighed before. Follow this line of thought:";
+export const sofarHeading = "The line of thought so far:";
+export const openHeading = "These are the thoughts on how to go on:";
 
 /** Whether there is room for a level: two asks, each of which may have to be asked again. */
 function canGoOn({ asks, misses }: Tot): boolean {
