@@ -9,8 +9,6 @@ export interface RunLog {
   readonly work: Work;
   /** Commits, and resolves when the fold has seen it. */
   write(...drafts: readonly Draft[]): Promise<void>;
-  /** Resolves at the next event, whoever writes it. */
-  changed(): Promise<void>;
   /** Resolves once this holds, or the run is over. */
   until(holds: (work: Work) => boolean): Promise<Work>;
 }
@@ -30,6 +28,7 @@ export async function openLog(
     waiting = [];
     for (const wake of woken) wake();
   };
+  /** Resolves at the next event, whoever writes it. */
   const changed = (): Promise<void> => new Promise((resolve) => waiting.push(resolve));
 
   async function read(): Promise<void> {
@@ -67,7 +66,6 @@ export async function openLog(
       const { last_pos } = await writer.append(run, drafts);
       await until(({ pos }) => pos >= last_pos);
     },
-    changed,
     until,
   };
 }
