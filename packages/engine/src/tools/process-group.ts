@@ -7,8 +7,8 @@ import { toolLimits } from "./limits.js";
 export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** All that a command gets of an environment: nothing of this process's, which holds keys. */
-export function bareEnvironment(workspace: string, path = systemPath): { readonly [name: string]: string } {
-  return { PATH: path, HOME: workspace, LANG: "C.UTF-8" };
+export function bareEnvironment(workspace: string): { readonly [name: string]: string } {
+  return { PATH: systemPath, HOME: workspace, LANG: "C.UTF-8" };
 }
 
 /** Resolves when a command has ended or has to be ended; rejects where it could not be started. */

@@ -14,11 +14,6 @@ import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
 import { bareEnvironment, drained, ended } from "./process-group.js";
 
-export interface ShellOptions {
-  /** Where commands are looked for. */
-  readonly path?: string;
-}
-
 interface Input {
   readonly command: string;
   readonly timeout_s?: number;
@@ -26,7 +21,7 @@ interface Input {
 
 type Shell = ChildProcessByStdio<null, Readable, Readable>;
 
-export function shellTool({ path }: ShellOptions = {}): Tool {
+export function shellTool(): Tool {
   return checkedTool<Input>({
     name: "shell",
     description:
@@ -58,7 +53,7 @@ export function shellTool({ path }: ShellOptions = {}): Tool {
       signal.throwIfAborted();
       const shell = spawn("/bin/sh", ["-c", command], {
         cwd: workspace,
-        env: bareEnvironment(workspace, path),
+        env: bareEnvironment(workspace),
         stdio: ["ignore", "pipe", "pipe"],
         // A session and a group of its own, named by its process id.
         detached: true,
