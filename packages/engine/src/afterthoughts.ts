@@ -3,7 +3,7 @@
 
 import type { Draft } from "@runwire/protocol";
 import { aborter } from "./aborter.js";
-import { beginningOf } from "./beginning.js";
+import { shortened } from "./beginning.js";
 import { isUsedUp } from "./budget.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
@@ -115,21 +115,21 @@ function request(
 }
 
 function excerpt(text: string): string {
-  return beginningOf(text, limits.afterthoughtCharsMax);
+  return shortened(text, limits.afterthoughtCharsMax);
 }
 
 /** Models like to put a name in quotes, or to make a heading of it. */
 function titleIn(text: string): string {
   const [line = ""] = linesOf(text);
   const bare = line.replace(/^(?:#+\s*|title:\s*)/i, "").replace(/^["'“‘«*_`]+|["'”’»*_`.]+$/g, "");
-  return beginningOf(bare.trim(), limits.titleCharsMax);
+  return shortened(bare.trim(), limits.titleCharsMax);
 }
 
 function suggestionsIn(text: string): readonly string[] {
   const bare = linesOf(text).map((line) =>
     line.replace(/^(?:[-*•]|\d+[.)])\s+/, "").replace(/^"(.*)"$/, "$1"),
   );
-  const said = bare.filter((line) => line !== "").map((line) => beginningOf(line, limits.suggestionCharsMax));
+  const said = bare.filter((line) => line !== "").map((line) => shortened(line, limits.suggestionCharsMax));
   return [...new Set(said)].slice(0, limits.suggestionsMax);
 }
 

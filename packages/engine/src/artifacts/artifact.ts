@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import type { Facts } from "@runwire/protocol";
 import type { AttachingDraft } from "@runwire/server";
+import { beginningOf } from "../beginning.js";
 import { factOf } from "../telling.js";
 import { inFolder, namesOf, openFile } from "../tools/workspace.js";
 import { unifiedDiff } from "./diff.js";
@@ -49,7 +50,7 @@ async function artifactOf(change: FileChange, place: Place, roomBytes: number): 
     ...(file === null ? {} : { bytes: file.bytes, media_type: mediaTypeOf(path, text !== null) }),
     ...(file?.version_id === undefined ? {} : { version_id: file.version_id }),
     ...(old === null ? {} : { previous_version_id: versionOf(old) }),
-    ...(text === null ? {} : { preview: beginningOf(text) }),
+    ...(text === null ? {} : { preview: beginningOf(text, limits.previewCharsMax) }),
   };
   const attached = {
     ...(content === null ? {} : { read_ref: { content, media_type: text === null ? binary : plain } }),
@@ -111,8 +112,4 @@ function textOf(content: Buffer | null): string | null {
     // Not UTF-8: bytes, and told as such.
     return null;
   }
-}
-
-function beginningOf(text: string): string {
-  return text.slice(0, limits.previewCharsMax).replace(/[\ud800-\udbff]$/, "");
 }

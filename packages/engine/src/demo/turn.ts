@@ -2,7 +2,7 @@
 
 import type { ChatMessage, ModelRequest } from "../model.js";
 import { planHeading } from "../plan-steps.js";
-import { beginningOf, quote } from "./quote.js";
+import { heard, quote } from "./quote.js";
 import { itemsOf, knownIn, subjectsIn, subjectsOf } from "./subjects.js";
 
 export interface Turn {
@@ -37,7 +37,7 @@ export const helperPrefix = "Find out about ";
 /** The task is what was asked last, or what a redirection asks for. What was said to steer the run is none. */
 export function turnOf({ messages, system }: Pick<ModelRequest, "messages" | "system">): Turn {
   const at = messages.findLastIndex(isTask);
-  const asked = messages.filter(isTask).map(({ content }) => beginningOf(content));
+  const asked = messages.filter(isTask).map(({ content }) => heard(content));
   const last = asked.at(-1) ?? "";
   // A helper may be told more below: what it is a part of, and what others have found.
   const task = last.startsWith(helperPrefix) ? (last.split("\n")[0] ?? "") : last;
@@ -71,7 +71,7 @@ type UserMessage = Extract<ChatMessage, { role: "user" }>;
 
 function isTask(message: ChatMessage): message is UserMessage {
   if (message.role !== "user" || message.direction === "steer") return false;
-  return message.direction === undefined || isErrand(beginningOf(message.content));
+  return message.direction === undefined || isErrand(heard(message.content));
 }
 
 function isErrand(instruction: string): boolean {
@@ -81,7 +81,7 @@ function isErrand(instruction: string): boolean {
 
 function directionsIn(messages: readonly ChatMessage[], kind: "steer" | "redirect"): readonly string[] {
   return messages.flatMap((message) =>
-    message.role === "user" && message.direction === kind ? [beginningOf(message.content)] : [],
+    message.role === "user" && message.direction === kind ? [heard(message.content)] : [],
   );
 }
 
@@ -89,7 +89,7 @@ function planIn(system: string): readonly PlanLine[] {
   const [, plan = ""] = system.split(`${planHeading}\n`);
   return [...plan.matchAll(/^(\S+)\. (.+)$/gm)].map(([, id = "", title = ""]) => ({
     ...{ id, title },
-    subjects: planned(beginningOf(title)),
+    subjects: planned(heard(title)),
   }));
 }
 

@@ -3,7 +3,7 @@
 
 import type { Draft, Facts } from "@runwire/protocol";
 import { ask, completed } from "../answer.js";
-import { beginningOf } from "../beginning.js";
+import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
 import type { Loop } from "../loop.js";
 import type { ChatMessage, Purpose } from "../model.js";
@@ -62,7 +62,7 @@ function plainly(messages: readonly ChatMessage[]): readonly ChatMessage[] {
     if (message.role === "assistant")
       return message.content === "" ? [] : [{ role: "assistant", content: message.content, calls: [] }];
     const output = typeof message.output === "string" ? message.output : JSON.stringify(message.output);
-    const told = beginningOf(output ?? "", limits.afterthoughtCharsMax);
+    const told = shortened(output ?? "", limits.afterthoughtCharsMax);
     return [{ role: "user", content: `What ${message.tool} gave: ${told}` }];
   });
 }

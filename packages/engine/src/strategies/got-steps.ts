@@ -1,7 +1,7 @@
 // What a graph of thoughts does next: asks for the graph, runs a wave of its parts, asks whether more follows from one.
 
 import type { Draft } from "@runwire/protocol";
-import { beginningOf } from "../beginning.js";
+import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
 import type { Loop } from "../loop.js";
 import { atOnce, mayBegin } from "../side-by-side.js";
@@ -88,7 +88,7 @@ async function expand(loop: Loop, work: Work, { nodes }: Got, node: GraphNode): 
 function told(parts: readonly Part[], mended: readonly string[]): string {
   const lines = parts.map(({ id, task, deps }) => {
     const after = deps.length === 0 ? "" : ` (after ${deps.join(", ")})`;
-    return `- ${id}: ${beginningOf(task.replace(/\s+/g, " "), limits.nodeSummaryCharsMax)}${after}`;
+    return `- ${id}: ${shortened(task.replace(/\s+/g, " "), limits.nodeSummaryCharsMax)}${after}`;
   });
   return [...lines, ...mended.map((what) => `Left out: ${what}.`)].join("\n");
 }
@@ -104,8 +104,8 @@ async function runNode(loop: Loop, work: Work, node: GraphNode): Promise<void> {
   try {
     const prompt = promptFor(work, node);
     const { text } = await reportOf(loop, { prompt, call_id }, node.child_id, signal);
-    const result = beginningOf(text, limits.nodeResultCharsMax);
-    const result_summary = beginningOf(text, limits.nodeSummaryCharsMax);
+    const result = shortened(text, limits.nodeResultCharsMax);
+    const result_summary = shortened(text, limits.nodeSummaryCharsMax);
     end = { type: "got.node_complete", payload: { id, result_summary, result } };
   } catch (error) {
     end = { type: "got.node_failed", payload: { id, error: (error as Error).message } };
@@ -119,7 +119,7 @@ function promptFor({ messages, strategy }: Work, { task, deps }: GraphNode): str
   const nodes = strategy?.kind === "got" ? (strategy.nodes ?? []) : [];
   const needed = nodes.filter(({ id }) => deps.includes(id));
   const asked = messages.findLast((message) => message.role === "user" && message.direction === undefined);
-  const whole = beginningOf(asked?.role === "user" ? asked.content : "", limits.afterthoughtCharsMax);
+  const whole = shortened(asked?.role === "user" ? asked.content : "", limits.afterthoughtCharsMax);
   const steers = messages.flatMap((message) =>
     message.role === "user" && message.direction === "steer" ? [message.content] : [],
   );

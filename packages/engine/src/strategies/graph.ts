@@ -2,7 +2,7 @@
 // never on themselves, however far around. What had to be mended is told.
 
 import { isObject } from "@runwire/protocol";
-import { beginningOf } from "../beginning.js";
+import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
 import { itemsIn, listIn, textIn, valuesIn } from "./heard.js";
 
@@ -63,7 +63,7 @@ function sound(given: readonly Given[], known: readonly Part[], partsMax: number
   });
   const parts: Part[] = kept.map(({ id, task }) => ({
     id,
-    task: beginningOf(task, limits.nodeTaskCharsMax),
+    task: shortened(task, limits.nodeTaskCharsMax),
     deps: [],
   }));
   // One edge after the other: the one that would close a circle is left out.
@@ -82,7 +82,7 @@ const nameCharsMax = 40;
 
 /** Short, and without what would be hard to read in a line. */
 function short(name: string): string {
-  return beginningOf(name.trim().replace(/[^\p{L}\p{N}._-]+/gu, "-"), nameCharsMax);
+  return shortened(name.trim().replace(/[^\p{L}\p{N}._-]+/gu, "-"), nameCharsMax);
 }
 
 function freeId(name: string, place: number, taken: ReadonlySet<string>): string {

@@ -2,7 +2,7 @@
 // write one. Nothing in here throws: what cannot be read is nothing.
 
 import { isObject } from "@runwire/protocol";
-import { beginningOf } from "../beginning.js";
+import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
 
 /** Where a JSON value may begin is tried at so many places. */
@@ -78,7 +78,7 @@ export function candidatesIn(text: string): readonly string[] {
     ),
   );
   const found = told.find((items) => items.some((one) => one !== "")) ?? listIn(text);
-  const lines = found.map((one) => beginningOf(one.replace(/\s+/g, " ").trim(), limits.thoughtCharsMax));
+  const lines = found.map((one) => shortened(one.replace(/\s+/g, " ").trim(), limits.thoughtCharsMax));
   return [...new Set(lines.filter((line) => line !== ""))].slice(0, limits.thoughtsMax);
 }
 
