@@ -13,6 +13,7 @@ import { commandHook, type HookCommand } from "./hooks/command.js";
 import { inputCheckHook } from "./hooks/input-check.js";
 import { limits } from "./limits.js";
 import { drive, type LoopParts } from "./loop.js";
+import { messageOf } from "./message-of.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
@@ -47,8 +48,7 @@ export function engine(options: EngineOptions): MakeAgent {
   return (host: AgentHost): Agent => {
     const ownNames = new Set(own.map(({ name }) => name));
     const unreached = (server: string, error: unknown): void => {
-      const why = error instanceof Error ? error.message : String(error);
-      host.report("warn", "mcp server not reached", { server, error: why });
+      host.report("warn", "mcp server not reached", { server, error: messageOf(error) });
     };
     const sources = mcp.map((server) => mcpSource(server, host.clock, unreached, ownNames));
     // Begun now, so that the first run need not wait for them.
@@ -153,7 +153,7 @@ export function engine(options: EngineOptions): MakeAgent {
 
     /** A run that cannot go on ends, and says why. */
     async function giveUp(run: RunKey, error: unknown): Promise<"store is down" | "over"> {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       host.report("warn", "run given up", { run_id: run.run_id, error: reason });
       return host.writer
         .append(run, [evidenceOf(run.run_id), { type: "run.lifecycle", payload: { state: "error", reason } }])

@@ -3,6 +3,7 @@
 
 import type { Draft, Facts } from "@runwire/protocol";
 import type { Course } from "./course.js";
+import { messageOf } from "./message-of.js";
 import type { Model } from "./model.js";
 
 export interface Candidate {
@@ -97,8 +98,4 @@ function toldOf({ name, model, error }: Candidate): Facts {
   return model === undefined
     ? { candidate: name, reason: messageOf(error) }
     : { candidate: name, model: model.name, provider: model.provider };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

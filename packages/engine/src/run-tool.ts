@@ -5,6 +5,7 @@ import type { CallWork } from "./call-work.js";
 import { clarify, clarifyTool } from "./clarify.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
+import { messageOf } from "./message-of.js";
 import { violationIn } from "./sandbox.js";
 import { spawnTool, waitForChild } from "./spawn.js";
 import { spoken } from "./spoken.js";
@@ -46,7 +47,7 @@ export async function runTool(
 
 export function failureOf(error: unknown): Facts {
   const kind = error instanceof ToolFailure ? error.kind : "failed";
-  return failed(kind, error instanceof Error ? error.message : String(error));
+  return failed(kind, messageOf(error));
 }
 
 export function failed(kind: string, message: string): Facts {

@@ -11,6 +11,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { idSource, RunwireError } from "@runwire/protocol";
 import type { AgentHost, Restored, RunKey, RunRecord } from "@runwire/server";
+import { messageOf } from "../message-of.js";
 import { checkpointLimits as limits } from "./limits.js";
 import { isCheckpointId, namesIn, shelf, type TreeMember } from "./shelf.js";
 import { snapshots } from "./snapshot.js";
@@ -61,7 +62,7 @@ export function workspaces(host: AgentHost): Workspaces {
         for (const root_id of await namesIn(join(folder, tenant))) {
           // One that cannot be removed does not keep the others; the next round tries again.
           await look({ tenant, run_id: root_id }).catch((error: unknown) =>
-            report("warn", "workspace not swept", { run_id: root_id, error: reasonOf(error) }),
+            report("warn", "workspace not swept", { run_id: root_id, error: messageOf(error) }),
           );
           yield;
         }
@@ -90,7 +91,7 @@ export function workspaces(host: AgentHost): Workspaces {
       try {
         return await snapshot(run, folderOf(run));
       } catch (error) {
-        report("warn", "no checkpoint", { run_id: run.run_id, error: reasonOf(error) });
+        report("warn", "no checkpoint", { run_id: run.run_id, error: messageOf(error) });
         return null;
       }
     },
@@ -99,7 +100,7 @@ export function workspaces(host: AgentHost): Workspaces {
       checkpoints
         .dropAfter(run, named)
         .catch((error: unknown) =>
-          report("warn", "checkpoints not settled", { run_id: run.run_id, error: reasonOf(error) }),
+          report("warn", "checkpoints not settled", { run_id: run.run_id, error: messageOf(error) }),
         ),
     kept: checkpoints.kept,
 
@@ -155,10 +156,6 @@ export function workspaces(host: AgentHost): Workspaces {
 
 function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function refusal(cause: unknown, checkpoint_id: string): RunwireError {

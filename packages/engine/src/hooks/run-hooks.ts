@@ -2,6 +2,7 @@
 // the hook is required.
 
 import type { Draft, Facts } from "@runwire/protocol";
+import { messageOf } from "../message-of.js";
 import { factOf, type Telling } from "../telling.js";
 import { type Hook, type HookCall, HookFailure, type HookPoint } from "./hook.js";
 
@@ -73,7 +74,7 @@ function fitting({ tool }: HookCall, input: unknown): unknown {
 }
 
 function failureFacts(error: unknown): Facts {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return error instanceof HookFailure
     ? { reason: error.reason, message, ...error.facts }
     : { reason: "failed", message };
