@@ -1,11 +1,12 @@
 // WebSocket frames as no proper client sends them, written by hand. A page of another site is refused before the
 // upgrade: http.test.ts.
 
+import { limits } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bystander, bystander } from "./bystander.js";
 import { append, createRun, lifecycle, text } from "./calls.js";
-import { type RawConnection, rawConnection, requestText } from "./raw-http.js";
+import { type RawConnection, rawAnswer, rawConnection, requestText } from "./raw-http.js";
 import { openReading, streamPath } from "./readers.js";
 import { underTest } from "./under-test.js";
 
@@ -54,16 +55,17 @@ function frame(
   return Buffer.concat([size, masked ? Buffer.alloc(4) : Buffer.alloc(0), content]);
 }
 
+const handshake = (path: string): string =>
+  requestText(server.url, "GET", path, [
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+  ]);
+
 async function upgraded(path: string): Promise<RawConnection> {
   const raw = await rawConnection(server.url);
-  raw.write(
-    requestText(server.url, "GET", path, [
-      "Connection: Upgrade",
-      "Upgrade: websocket",
-      "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    ]),
-  );
+  raw.write(handshake(path));
   await raw.until((answer) => answer.includes("\r\n\r\n"));
   expect(raw.text).toMatch(/^HTTP\/1\.1 101 /);
   return raw;
@@ -200,6 +202,20 @@ describe("a WebSocket", () => {
     await append(server.url, run_id, text("heard"), lifecycle("done"));
     await reading.until(({ heard }) => heard.some(({ data }) => data.includes('"heard"')));
     reading.stop();
+  });
+
+  it("that asks for more runs than it can carry is refused before the upgrade, whatever it sends along", async () => {
+    const runs = await Promise.all(
+      Array.from({ length: limits.runsPerStreamMax + 1 }, () => createRun(server.url)),
+    );
+    const path = `/v1/agent/stream?runs=${runs.join(",")}`;
+    const answer = await rawAnswer(
+      server.url,
+      Buffer.concat([Buffer.from(handshake(path)), frame(opcodes.text, "{}"), frame(opcodes.text, "{}")]),
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain(`to ${limits.runsPerStreamMax} runs`);
+    expect(answer).not.toContain("101 Switching");
   });
 
   it("that floods one run's stream with messages changes nothing on it", async () => {

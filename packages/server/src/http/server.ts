@@ -138,12 +138,14 @@ export function httpServer(options: HttpOptions): Server {
   }
 
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
-    // The client has gone, or a stream has begun: there is nobody to tell, or no status left to tell with.
-    if (res.headersSent || res.destroyed) {
+    // The client has gone: there is nobody to tell, and what failed is that it went.
+    if (res.destroyed) return;
+    const told = toldOf(error, account);
+    // A stream has begun: no status is left to tell it with.
+    if (res.headersSent) {
       res.destroy();
       return;
     }
-    const told = toldOf(error, account);
     account.refused(told);
     send(req, res, account, { status: told.row.status, body: told, headers: headersOf(told) });
   }
@@ -202,8 +204,18 @@ export function httpServer(options: HttpOptions): Server {
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
     const account = accounts.upgrade(req);
-    upgrade(req, socket, head, account).catch((error: unknown) => {
+    let isOpen = false;
+    const accepted = (): void => {
+      isOpen = true;
+      account.accepted();
+    };
+    upgrade(req, socket, head, account, accepted).catch((error: unknown) => {
       const told = toldOf(error, account);
+      // No status is left to tell it with: like a response that breaks off.
+      if (isOpen) {
+        socket.destroy();
+        return;
+      }
       account.refused(told);
       refuse(socket, told, account.requestId, guardsOf(req));
     });
@@ -213,7 +225,8 @@ export function httpServer(options: HttpOptions): Server {
     req: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    account: ReturnType<Accounts["upgrade"]>,
+    account: Account,
+    accepted: () => void,
   ): Promise<void> {
     checkFront(req);
     if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
@@ -222,7 +235,7 @@ export function httpServer(options: HttpOptions): Server {
     const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
-    const { requestId, accepted } = account;
+    const { requestId } = account;
     const { tenant } = caller;
     const run = runOf(route, question, tenant);
     await route.upgrade({ ...question, socket, head, requestId, accepted, caller, tenant, run });

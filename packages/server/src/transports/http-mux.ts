@@ -13,7 +13,12 @@ import { findMember, mux } from "./mux.js";
 
 export async function streamMany(rooms: Rooms, call: Call<ManyQuery>): Promise<Reply | undefined> {
   const { req, res, query, tenant } = call;
-  const runs = askedRuns(query.runs, req.headers["last-event-id"]);
+  const runs = askedRuns(query.runs, 1);
+  // EventSource repeats the address it was given, so the last id of the interrupted connection, which has the same
+  // form, wins for the runs it names.
+  const lastId = req.headers["last-event-id"];
+  for (const [run_id, cursor] of parseRuns(typeof lastId === "string" ? lastId : ""))
+    if (runs.has(run_id)) runs.set(run_id, cursor);
   const { dialect } = query;
   const framing = framingOf(req);
   const options = {
@@ -53,21 +58,12 @@ export async function streamMany(rooms: Rooms, call: Call<ManyQuery>): Promise<R
   return undefined;
 }
 
-/**
- * `a:12,b,c:40`: run ids with cursors. EventSource repeats the address it was given, so the last id of the
- * interrupted connection, which has the same form, wins for the runs it names.
- */
-function askedRuns(
-  text: string,
-  lastId: string | string[] | undefined,
-): ReadonlyMap<string, string | undefined> {
+/** `a:12,b,c:40`: run ids with cursors, as many as a connection carries. */
+export function askedRuns(text: string, runsMin: number): Map<string, string | undefined> {
   const runs = parseRuns(text);
-  if (runs.size === 0 || runs.size > limits.runsPerStreamMax) {
-    throw badParam("`runs`", `takes 1 to ${limits.runsPerStreamMax} runs, as in \`runs=a:12,b\``);
-  }
-  for (const [run_id, cursor] of parseRuns(typeof lastId === "string" ? lastId : "")) {
-    if (runs.has(run_id)) runs.set(run_id, cursor);
-  }
+  const { runsPerStreamMax } = limits;
+  if (runs.size < runsMin || runs.size > runsPerStreamMax)
+    throw badParam("`runs`", `takes ${runsMin} to ${runsPerStreamMax} runs, as in \`runs=a:12,b\``);
   return runs;
 }
 

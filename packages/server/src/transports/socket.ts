@@ -6,6 +6,7 @@ import { type Close, errorTable, RunwireError } from "@runwire/protocol";
 import { type WebSocket, WebSocketServer } from "ws";
 import { requestIdHeader } from "../http/account.js";
 import type { Upgrade } from "../http/route.js";
+import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
 import { waitsForDrain } from "./draining.js";
@@ -57,14 +58,15 @@ export function acceptor(
  * client that sends faster waits.
  */
 export async function inOrder(
-  { quotas }: Pick<Rooms, "quotas">,
+  { quotas, report }: Pick<Rooms, "quotas" | "report">,
   ws: WebSocket,
   { socket, tenant }: Pick<Upgrade, "socket" | "tenant">,
   before: Promise<void>,
   obey: (text: string) => Promise<void>,
 ): Promise<void> {
   let waiting = 0;
-  let obeyed = before;
+  // Whoever called hears why it failed, and ends the connection.
+  let obeyed = before.catch(() => {});
   ws.on("message", (data, isBinary) => {
     if (isBinary) {
       ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
@@ -79,6 +81,10 @@ export async function inOrder(
       .then(() => {
         waiting -= 1;
         if (waiting === 0) ws.resume();
+      })
+      .catch((error: unknown) => {
+        report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
+        ws.close(closeCodes.broken);
       });
   });
   await before;

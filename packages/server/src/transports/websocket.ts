@@ -11,7 +11,7 @@ import type { Rooms } from "../rooms.js";
 import type { ManyQuery, RunStreamQuery } from "../routes/streams.js";
 import { openStream } from "../stream.js";
 import { wire } from "../wire.js";
-import { parseRuns } from "./http-mux.js";
+import { askedRuns } from "./http-mux.js";
 import { findMember, type Member, type Mux, type MuxOptions, mux } from "./mux.js";
 import { followableHead, openAt } from "./open.js";
 import { acceptor, inOrder, socketSink } from "./socket.js";
@@ -62,7 +62,7 @@ export function webSockets(rooms: Rooms): Sockets {
         backpressure: backpressureOf({ ...query, dialect }),
         wire: wire(dialect, "websocket", false),
       };
-      const asked = [...parseRuns(query.runs)];
+      const asked = [...askedRuns(query.runs, 0)];
       const members = await Promise.all(
         asked.map(([run_id, cursor]) => findMember(rooms, options, run_id, cursor)),
       );
