@@ -312,6 +312,45 @@ describe("an erased tree", () => {
   }
 });
 
+describe("a tree that is erased while another program reads the file", () => {
+  it("is gone for everybody, is not said to be until it is gone from the disk too, and that is seen to", () =>
+    onTrial(openSqlite(server), async (trial) => {
+      const secret = "pineapple";
+      const key = await newRun(trial);
+      await trial.ingest.append(key, [{ type: "custom", payload: { secret } }]);
+      const inFiles = () =>
+        readdirSync(trial.folder).filter((file) => readFileSync(join(trial.folder, file)).includes(secret));
+      expect(inFiles()).not.toEqual([]);
+      const other = new DatabaseSync(join(trial.folder, "runwire.db"));
+      other.exec("BEGIN");
+      other.prepare("SELECT count(*) FROM runs").get();
+      expect(await codeOf(trial.store.eraseTree(key))).toBe("KAI-SERVER-STORE-0001");
+      expect(await trial.store.head(key)).toBeUndefined();
+      expect(await trial.store.isErased(key)).toBe(true);
+      // Nothing else has suffered.
+      await trial.ingest.append(await newRun(trial), [{ type: "custom", payload: {} }]);
+      other.exec("COMMIT");
+      trial.clock.pass(60_000);
+      await trial.store.prune();
+      expect(inFiles()).toEqual([]);
+      other.close();
+    }));
+});
+
+describe("a store that is closed", () => {
+  it("refuses what comes too late, and leaves nobody waiting", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-closed-"));
+    const opened = openSqlite(server)(folder, server.systemClock);
+    const { store } = opened;
+    const key = await newRun(opened);
+    opened.ingest.close();
+    await store.close();
+    const late = [store.append(key, () => {}), store.eraseTree(key), store.dropFullViews([key])];
+    for (const refused of late) expect(await codeOf(refused)).toBe("KAI-STREAM-LEAVING-0001");
+    rmSync(folder, { recursive: true });
+  });
+});
+
 /** Rows of any table that hold one of these words. */
 function rowsWith(folder: string, words: readonly string[]): { table: string; text: string }[] {
   const db = new DatabaseSync(join(folder, "runwire.db"), { timeout: 10_000 });

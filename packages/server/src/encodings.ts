@@ -35,8 +35,9 @@ export function encodings(store: Store): Encodings {
     return known;
   }
 
-  function keep(known: Mark[], mark: Mark): void {
-    if (mark.pos <= (known.at(-1)?.pos ?? 0)) return;
+  function keep(name: string, known: Mark[], mark: Mark): void {
+    // Forgotten while this fold waited: what is put there now nobody would find, or count down.
+    if (marks.get(name) !== known || mark.pos <= (known.at(-1)?.pos ?? 0)) return;
     known.push(mark);
     count += 1;
     for (const [oldest, { length }] of marks) {
@@ -53,7 +54,8 @@ export function encodings(store: Store): Encodings {
     dialect: Dialect,
     goesOn: (mark: Mark) => boolean,
   ): Promise<Mark> {
-    const known = marksOf(`${key.tenant}/${key.run_id}/${view}/${dialect.name}`);
+    const name = `${key.tenant}/${key.run_id}/${view}/${dialect.name}`;
+    const known = marksOf(name);
     let at: Mark = known.findLast(goesOn) ?? { pos: 0, state: dialect.first };
     for (;;) {
       const { events } = await store.read(key, view, at.pos, readBytesMax);
@@ -63,7 +65,7 @@ export function encodings(store: Store): Encodings {
         if (!goesOn(next)) return at;
         at = next;
       }
-      keep(known, at);
+      keep(name, known, at);
     }
   }
 

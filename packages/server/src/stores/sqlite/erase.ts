@@ -32,11 +32,14 @@ export interface EraserParts {
 export interface Eraser {
   eraseTrees(roots: readonly RunKey[]): Promise<void>;
   dropFullViews(roots: readonly RunKey[]): Promise<void>;
+  /** Tries again where what was removed could not be removed from the write-ahead log. */
+  finish(): Promise<void>;
 }
 
 export function eraser(parts: EraserParts): Eraser {
   const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred, erased } =
     parts;
+  let isInLog = false;
 
   /** All the runs of these trees; a root that is not there has none. */
   function membersOf(roots: readonly RunKey[]): readonly RunKey[] {
@@ -62,8 +65,6 @@ export function eraser(parts: EraserParts): Eraser {
         ]),
         ...gone.flatMap((run) => erasing(run, erasedAt)),
       ]);
-      // What was erased must not wait in the write-ahead log either.
-      await writer.truncate();
       for (const { tenant, run_id } of roots) hot.dropTree(tenant, run_id);
       for (const run of gone) {
         heads.delete(run.tenant, run.run_id);
@@ -71,8 +72,19 @@ export function eraser(parts: EraserParts): Eraser {
         moved(run);
       }
     });
-    for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
-    await erased(roots);
+    try {
+      for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
+      await erased(roots);
+    } finally {
+      await emptyLog();
+    }
+  }
+
+  /** What was removed must not wait in the write-ahead log either. */
+  async function emptyLog(): Promise<void> {
+    isInLog = true;
+    await writer.truncate();
+    isInLog = false;
   }
 
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {
@@ -102,15 +114,21 @@ export function eraser(parts: EraserParts): Eraser {
           ];
         }),
       ]);
-      await writer.truncate();
       for (const run of members) {
         heads.delete(run.tenant, run.run_id);
         moved(run);
       }
     });
+    await emptyLog();
   }
 
-  return { eraseTrees, dropFullViews };
+  return {
+    eraseTrees,
+    dropFullViews,
+    async finish() {
+      if (isInLog) await emptyLog();
+    },
+  };
 }
 
 /** Every table that holds something of a run has its line here. */

@@ -266,11 +266,13 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         work();
       });
     },
-    exclusively: (job) =>
-      new Promise((resolve, reject) => {
+    exclusively(job) {
+      if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
+      return new Promise((resolve, reject) => {
         jobs.push(() => job(lastRow).then(resolve, reject));
         work();
-      }),
+      });
+    },
     async finish() {
       while (waiting.length > 0 || others.length > 0 || jobs.length > 0 || working !== undefined)
         await working;

@@ -7,12 +7,15 @@ import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite"
 /** Whether a commit waits for the disk. */
 export type Durability = "fsync" | "os";
 
+/** How long a connection waits for another one's lock. */
+export const busyMsMax = 10_000;
+
 /**
  * Opens a connection that writes as durably as it says. `synchronous` is set and read back on every open,
  * because a second open silently starts with less.
  */
 export function openDatabase(path: string, durability: Durability): DatabaseSyncInstance {
-  const db = new DatabaseSync(path, { timeout: 10_000 });
+  const db = new DatabaseSync(path, { timeout: busyMsMax });
   db.exec("PRAGMA journal_mode=WAL");
   db.exec("PRAGMA wal_autocheckpoint=0");
   // Erased is erased: what is deleted is overwritten, and not left in free pages.

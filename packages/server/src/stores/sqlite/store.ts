@@ -268,6 +268,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
       if (now - savedMs >= saveEveryMs) {
         savedMs = now;
         await commits.also([age.save()]);
+        await erasing.finish();
       }
       if (now - prunedMs < pruneEveryMs) return;
       prunedMs = now;

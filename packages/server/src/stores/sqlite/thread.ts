@@ -4,7 +4,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { filesOf, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
-import { leave, transaction } from "./transaction.js";
+import { emptyLog, leave, transaction } from "./transaction.js";
 
 export type Ask =
   | { readonly kind: "write"; readonly list: readonly Write[] }
@@ -29,7 +29,7 @@ port.on("message", (ask: Ask) => {
     if (ask.kind === "write") {
       commit(ask.list);
       checkFiles();
-    } else if (ask.kind === "truncate") db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } else if (ask.kind === "truncate") emptyLog(db);
     else leave(db);
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {

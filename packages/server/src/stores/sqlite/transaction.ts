@@ -1,6 +1,7 @@
 // A list of writes as one transaction: all of them are stored, or none.
 
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
+import { busyMsMax } from "./open.js";
 import { type Write, writes } from "./schema.js";
 
 export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) => void {
@@ -26,6 +27,31 @@ export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) 
     }
   };
 }
+
+/**
+ * Empties the write-ahead log into the database. SQLite answers rather than throws where somebody is in the way: a
+ * program that reads the file, for whom it waits, or the thread that moves the log, for which it does not.
+ */
+export function emptyLog(db: DatabaseSyncInstance): void {
+  const emptying = db.prepare("PRAGMA wal_checkpoint(TRUNCATE)");
+  const untilMs = performance.now() + emptyMsMax;
+  db.exec(`PRAGMA busy_timeout=${emptyMsMax}`);
+  try {
+    while ((emptying.get() as { busy: number }).busy !== 0) {
+      if (performance.now() >= untilMs)
+        throw Object.assign(new Error("the write-ahead log is in use"), { errcode: sqliteBusy });
+      Atomics.wait(nothing, 0, 0, emptyAgainMs);
+    }
+  } finally {
+    db.exec(`PRAGMA busy_timeout=${busyMsMax}`);
+  }
+}
+
+/** Nothing is committed meanwhile. */
+const emptyMsMax = 2000;
+const emptyAgainMs = 10;
+const sqliteBusy = 5;
+const nothing = new Int32Array(new SharedArrayBuffer(4));
 
 /** A server that stops leaves everything in one file, to be copied as it is. */
 export function leave(db: DatabaseSyncInstance): void {

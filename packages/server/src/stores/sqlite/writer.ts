@@ -7,14 +7,14 @@ import type { StoreLevels } from "../../store.js";
 import { type Durability, isFull, isIoError, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
-import { leave, transaction } from "./transaction.js";
+import { emptyLog, leave, transaction } from "./transaction.js";
 
 export interface Writer {
   /** Resolves once the list is committed and durable; rejects when nothing of it was stored. */
   write(list: readonly Write[]): Promise<void>;
   /** Whether the last write was stored: not on a full disk, nor ever again after a failed flush. */
   readonly condition: StoreLevels["writing"];
-  /** Empties the write-ahead log into the database. */
+  /** Empties the write-ahead log into the database; rejects where somebody who reads it is in the way. */
   truncate(): Promise<void>;
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export function writerThread(path: string, durability: Durability): Writer {
       asked?.resolve();
       return;
     }
-    const full = isFull(answer.errcode) || /full|ENOSPC/i.test(answer.message);
+    const full = isFull(answer.errcode);
     diskFull = full;
     const error = new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message);
     if (!full && isIoError(answer.errcode)) broken = error;
@@ -90,7 +90,7 @@ export function writerHere(path: string, durability: Durability): Writer {
   return {
     condition: "ok",
     write: async (list) => commit(list),
-    truncate: async () => db.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
+    truncate: async () => emptyLog(db),
     close: async () => leave(db),
   };
 }
