@@ -1,7 +1,12 @@
 // One long request whose lines are committed as they come, and the lease that an open one renews.
 
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { duplexPair } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { limits } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
@@ -176,3 +181,41 @@ async function* linesOf(res: IncomingMessage): AsyncGenerator<string, undefined>
   }
   return undefined;
 }
+
+describe("a producer that reads none of its answers", () => {
+  it("is read no further, and goes on once it does", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-session-"));
+    const gateway = await startGateway({ dataFolder: folder, port: 0, durability: "os", log: "error" });
+    const { run_id } = await gateway.createRun({ prompt: "go", producer: "external" });
+    const heard = gateway.follow({ run: run_id, dialect: "runwire", detail: "full" });
+    const line = `${JSON.stringify({ type: "custom", payload: {} })}\n`;
+    const [ours, theirs] = duplexPair();
+    gateway.take(theirs);
+    ours.write(
+      `POST ${runPath(run_id, "events")} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-ndjson\r\n` +
+        "Transfer-Encoding: chunked\r\n\r\n",
+    );
+    let isReading = false;
+    let isStuck = false;
+    const linesMax = 3000;
+    try {
+      await heard.next();
+      await heard.next();
+      // One after the other, so that each is a commit with an answer of its own.
+      for (let sent = 0; sent < linesMax && !isReading; sent++) {
+        ours.write(`${line.length.toString(16)}\r\n${line}\r\n`);
+        const stored = heard.next();
+        isStuck = await Promise.race([stored.then(() => false), sleep(2000, true)]);
+        if (!isStuck) continue;
+        isReading = true;
+        ours.resume();
+        expect((await stored).value?.data).toContain('"custom"');
+      }
+      expect(isStuck).toBe(true);
+    } finally {
+      ours.destroy();
+      await gateway.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

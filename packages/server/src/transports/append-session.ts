@@ -1,7 +1,7 @@
 // One long request whose lines are committed as they come. Each commit is answered with a line of its own; a bad
 // line ends the session with an error line that names it, and the lines before it stay.
 
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Dialect, type Draft, limits, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
@@ -11,6 +11,7 @@ import type { ProducerClaim } from "../log/accept.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
+import { drained } from "./draining.js";
 import { type SessionLines, sessionLines } from "./session-lines.js";
 
 export async function appendSession(
@@ -69,13 +70,11 @@ export async function appendSession(
   }
 
   try {
-    for await (const chunk of untilLeaving(req, caller, connections)) {
+    for await (const chunk of untilLeaving(req, res, caller, connections)) {
       await commit(reader.push(chunk));
     }
     await commit(reader.end());
   } catch (error) {
-    // The producer has gone: there is nobody to tell, and nothing is wrong.
-    if (error === req.errored) return;
     const known = error instanceof RunwireError ? error : undefined;
     if (known === undefined)
       report("error", "bug", { code: bug, request_id: requestId, stack: stackOf(error) });
@@ -100,6 +99,7 @@ const hangUpMs = 500;
 /** The body's chunks; throws when the server leaves, so that the producer goes on elsewhere. */
 async function* untilLeaving(
   req: IncomingMessage,
+  res: ServerResponse,
   caller: Caller,
   connections: Connections,
 ): AsyncGenerator<Buffer> {
@@ -119,6 +119,8 @@ async function* untilLeaving(
   });
   try {
     for (;;) {
+      // Whoever does not read its answers is not read either: nothing piles up here.
+      if (res.writableNeedDrain && !res.destroyed) await Promise.race([drained(res), left]);
       const next = await Promise.race([chunks.next().catch(hungUp), left]);
       if (next.done === true) return;
       yield next.value;

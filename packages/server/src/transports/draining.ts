@@ -1,4 +1,4 @@
-import type { Duplex } from "node:stream";
+import type { Duplex, Writable } from "node:stream";
 
 /**
  * Whether "drain" is still to come and the kernel has not taken it all: a large write that went out at once blocks
@@ -7,4 +7,15 @@ import type { Duplex } from "node:stream";
  */
 export function waitsForDrain(socket: Duplex): boolean {
   return socket.writableNeedDrain && socket.writableLength > 0;
+}
+
+/** Settles when what was written has been taken, or never will be. */
+export function drained(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      stream.off("drain", go).off("close", go);
+      resolve();
+    };
+    stream.once("drain", go).once("close", go);
+  });
 }

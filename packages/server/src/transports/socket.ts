@@ -9,7 +9,7 @@ import type { Upgrade } from "../http/route.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
-import { waitsForDrain } from "./draining.js";
+import { drained, waitsForDrain } from "./draining.js";
 
 const messageBytesMax = 64 * 1024;
 /** A client that leaves this much unread is answered no more until it has read. */
@@ -92,15 +92,7 @@ export async function inOrder(
 
 /** Settles when what was written is read as far as it must be, or never will be. */
 async function hasRead(ws: WebSocket, socket: Duplex): Promise<void> {
-  while (ws.readyState === ws.OPEN && ws.bufferedAmount >= unreadBytesMax) {
-    await new Promise<void>((resolve) => {
-      const go = (): void => {
-        socket.off("drain", go).off("close", go);
-        resolve();
-      };
-      socket.once("drain", go).once("close", go);
-    });
-  }
+  while (ws.readyState === ws.OPEN && ws.bufferedAmount >= unreadBytesMax) await drained(socket);
 }
 
 export function socketSink(
