@@ -89,28 +89,64 @@ export async function startGateway(
   makeAgent?: MakeAgent,
   openStore: (options: SqliteOptions) => Store = sqliteStore,
 ): Promise<Gateway> {
-  const settings: Settings = { ...defaultSettings, ...given };
+  const open = openParts();
+  try {
+    return await startOn(open, { ...defaultSettings, ...given }, clock, makeAgent, openStore);
+  } catch (error) {
+    await open.close();
+    throw error;
+  }
+}
+
+/** What a server holds while it runs. Whatever was opened last is closed first. */
+interface OpenParts {
+  add(close: () => unknown): void;
+  close(): Promise<void>;
+}
+
+function openParts(): OpenParts {
+  const closers: (() => unknown)[] = [];
+  return {
+    add: (close) => void closers.unshift(close),
+    async close() {
+      for (const close of closers.splice(0)) await close();
+    },
+  };
+}
+
+async function startOn(
+  open: OpenParts,
+  settings: Settings,
+  clock: Clock,
+  makeAgent: MakeAgent | undefined,
+  openStore: (options: SqliteOptions) => Store,
+): Promise<Gateway> {
   const { dataFolder, durability, host, port, graceMs } = settings;
   const beganMs = clock.monotonic();
   checkSettings(settings);
   const tls = readTls(settings);
   makeDataFolder(dataFolder);
   const counted = metrics(version);
+  open.add(counted.close);
   const report = reportTo(linesTo(process.stderr, counted.logLinesDropped), settings.log, clock.now);
   const credentials = credentialsFor(settings, clock, report);
   const observe = storeObserver({ clock, metrics: counted, report });
+  if (credentials !== null) open.add(credentials.close);
   const store = openStore({ path: join(dataFolder, "runwire.db"), durability, clock, observe });
+  open.add(store.close);
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
   const entrance = gate({ credentials, grants: store.grants, clock });
   const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
+  open.add(blobs.close);
   store.onUnreferred(blobs.drop);
   const writer = ingest(store, folded, {
     blobs,
     liveRunsMax: settings.liveRunsPerTenantMax,
     ...(settings.redact.length === 0 ? {} : { redact: redactor(settings.redact) }),
   });
+  open.add(writer.close);
   const agent = makeAgent?.({
     clock,
     writer,
@@ -125,6 +161,7 @@ export async function startGateway(
     checkpointLimits: checkpointLimitsOf(settings),
     report,
   });
+  if (agent !== undefined) open.add(agent.close);
   store.onErased(async (roots) => agent?.forget(roots));
   const rooms: Rooms = {
     clock,
@@ -142,6 +179,7 @@ export async function startGateway(
     report,
     metrics: counted,
   };
+  open.add(rooms.connections.close);
   // The run list's stream is matched before a run of that name.
   const routes: readonly Route[] = [
     ...streamRoutes(rooms, webSockets(rooms)),
@@ -173,10 +211,7 @@ export async function startGateway(
     report,
     accounts: accounts(rooms),
   });
-  const door = await listen(server, host, port).catch(async (error: unknown) => {
-    await shut();
-    throw error;
-  });
+  const door = await listen(server, host, port);
 
   for (const run of await store.liveRuns()) if (!run.external) agent?.take(run);
 
@@ -200,16 +235,6 @@ export async function startGateway(
     report("warn", "certificate has ended", { ended: new Date(tls.endsMs).toISOString() });
   report("info", "started", { version, url, ...toldSettings(settings), runs, ms });
 
-  async function shut(): Promise<void> {
-    await agent?.close();
-    rooms.ingest.close();
-    rooms.connections.close();
-    credentials?.close();
-    blobs.close();
-    await store.close();
-    counted.close();
-  }
-
   return {
     url,
     ...embedded(rooms),
@@ -222,7 +247,7 @@ export async function startGateway(
       await sweeping;
       blobs.close();
       await cleaning;
-      await shut();
+      await open.close();
       report("info", "stopped");
     },
   };

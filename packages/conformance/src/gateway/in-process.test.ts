@@ -189,3 +189,14 @@ describe("a reader in the server's own process", () => {
     await expect(own.append(live, [text("late")])).rejects.toMatchObject({ code: "KAI-STREAM-LEAVING-0001" });
   });
 });
+
+describe("a start that fails", () => {
+  it("leaves the folder to the next", async () => {
+    const settings = { dataFolder: join(folder, "failed"), port: 0, durability: "os", log: "error" } as const;
+    const noAgent = () => {
+      throw new Error("no room for workspaces");
+    };
+    await expect(startGateway(settings, undefined, noAgent)).rejects.toThrow("no room for workspaces");
+    await (await startGateway(settings)).close();
+  });
+});
