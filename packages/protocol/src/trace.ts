@@ -63,7 +63,7 @@ export interface Tracer {
 /** Hears a run's log from its beginning; its descendants are in there too. */
 export function tracer(run_id: string): Tracer {
   const done: { readonly span: Open; readonly endTs: string; readonly status: OtlpSpan["status"] }[] = [];
-  // By what they belong to: `run <producer>`, `chat <producer>`, `tool <call>`.
+  // By what they belong to: `run <producer>`, `chat <producer>`, `tool <producer> <call>`.
   const open = new Map<string, Open>();
   /** The span that a child's belongs under. */
   const parents = new Map<string, string>();
@@ -88,6 +88,7 @@ export function tracer(run_id: string): Tracer {
     const by = e.child_id ?? run_id;
     const run = `run ${by}`;
     const chat = `chat ${by}`;
+    const callOf = (call_id: unknown): string => `tool ${by} ${String(call_id)}`;
     const within = open.get(run)?.spanId ?? null;
     if (is(e, "run.lifecycle")) {
       const { state, reason } = e.payload;
@@ -125,7 +126,7 @@ export function tracer(run_id: string): Tracer {
       });
     } else if (is(e, "child.spawn")) {
       const { child_id, call_id } = e.payload;
-      const calling = open.get(`tool ${String(call_id)}`)?.spanId ?? within;
+      const calling = open.get(callOf(call_id))?.spanId ?? within;
       if (calling !== null) parents.set(child_id, calling);
     } else if (is(e, "model.requested")) {
       begin(chat, chatSpan(id, Date.parse(ts), within, e.payload));
@@ -157,7 +158,7 @@ export function tracer(run_id: string): Tracer {
         "gen_ai.tool.name": tool,
         "gen_ai.tool.call.id": call_id,
       };
-      begin(`tool ${call_id}`, {
+      begin(callOf(call_id), {
         spanId: hexOf(id, 16),
         parentSpanId: within,
         name: `execute_tool ${tool}`,
@@ -168,10 +169,10 @@ export function tracer(run_id: string): Tracer {
     } else if (is(e, "tool.end")) {
       const { call_id, ok, error } = e.payload;
       const code = typeof error === "string" ? error : error?.code;
-      if (ok) end(`tool ${call_id}`, ts, { code: 1 });
+      if (ok) end(callOf(call_id), ts, { code: 1 });
       else
         end(
-          `tool ${call_id}`,
+          callOf(call_id),
           ts,
           { code: 2, message: String(code ?? "failed") },
           { "error.type": code ?? "failed" },

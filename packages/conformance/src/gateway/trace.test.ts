@@ -88,6 +88,29 @@ describe("a run's trace", () => {
     expect(await spansOf(run_id)).toEqual(spans);
   });
 
+  it("keeps calls of several children apart that have the same id [RW-TRACE-1]", async () => {
+    const run_id = await createRun(server.url, { agent: "demo" });
+    const [one, two] = [freshChildId(), freshChildId()];
+    await append(
+      server.url,
+      run_id,
+      say("child.spawn", { child_id: one }),
+      say("child.spawn", { child_id: two }),
+      say("tool.start", { call_id: "call_1", tool: "read" }, one),
+      say("tool.start", { call_id: "call_1", tool: "write" }, two),
+      say("tool.end", { call_id: "call_1", ok: false, error: { code: "x" } }, two),
+      say("tool.end", { call_id: "call_1", ok: true }, one),
+      lifecycle("done", one),
+      lifecycle("done", two),
+      lifecycle("done"),
+    );
+    const calls = (await spansOf(run_id)).filter(({ name }) => name.startsWith("execute_tool"));
+    expect(calls.map(({ name, status }) => [name, status.code]).sort()).toEqual([
+      ["execute_tool read", 1],
+      ["execute_tool write", 2],
+    ]);
+  });
+
   it("is a part of the trace that its creator named, and a bad name changes nothing [RW-TRACE-2]", async () => {
     const [trace, span] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
     const make = async (traceparent: string): Promise<Span | undefined> => {
