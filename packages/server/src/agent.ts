@@ -9,6 +9,7 @@ import type { Clock } from "./clock.js";
 import type { Ingest } from "./ingest.js";
 import type { Head } from "./log/head.js";
 import type { RunRecord } from "./log/run-record.js";
+import { readBytesMax } from "./reading.js";
 import type { Report } from "./report.js";
 import type { RunKey, Store } from "./store.js";
 import type { Durability } from "./stores/sqlite/open.js";
@@ -99,8 +100,6 @@ export async function wholeBlob(
   const opened = await blobs.open(tenant, ref);
   return opened === undefined ? undefined : buffer(opened.body);
 }
-
-const readBytesMax = 256 * 1024;
 
 /** The same loop as every reader's: read after the cursor; nothing there, wait until the log moves. */
 export function follower(store: Store, bus: Bus): AgentHost["follow"] {

@@ -10,9 +10,8 @@ import {
   type StoredEvent,
 } from "@runwire/protocol";
 import { type Head, isEnded } from "./log/head.js";
+import { stretches } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
-
-const readBytesMax = 256 * 1024;
 
 export interface FoldedTo {
   readonly conversation: Conversation;
@@ -28,14 +27,10 @@ export async function conversationTo(
   isLast: (e: StoredEvent) => boolean,
 ): Promise<FoldedTo> {
   let conversation = emptyConversation;
-  for (let at = 0; at < pos; ) {
-    const { events } = await store.read(key, "default", at, readBytesMax);
-    if (events.length === 0) break;
+  for await (const events of stretches(store, key, "default", { to: pos })) {
     for (const e of events) {
       conversation = converse(conversation, e);
       if (isLast(e)) return { conversation, last: e };
-      at = e.pos;
-      if (at >= pos) break;
     }
   }
   return { conversation, last: undefined };

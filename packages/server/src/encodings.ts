@@ -2,6 +2,7 @@
 // is folded; marks on the way keep whoever comes back from folding a long run from its beginning each time.
 
 import type { Dialect, EncoderState, View } from "@runwire/protocol";
+import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
 export interface Encodings {
@@ -19,7 +20,6 @@ export interface Mark {
   readonly state: EncoderState;
 }
 
-const readBytesMax = 256 * 1024;
 /** Of all runs together; a state is some hundred bytes. */
 const marksMax = 20_000;
 

@@ -5,6 +5,7 @@
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
 import { noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
+import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
 /** What the hub tells a reader. */
@@ -42,7 +43,6 @@ export interface HubLevels {
   readonly rangesCachedBytes: number;
 }
 
-const readBytesMax = 256 * 1024;
 const tailBytesMax = 64 * 1024;
 const sharedBytesMax = 64 * 1024 * 1024;
 

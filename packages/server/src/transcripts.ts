@@ -3,6 +3,7 @@
 
 import { emptyTranscript, reduceAll, type Transcript, type View } from "@runwire/protocol";
 import { weightOf } from "./log/record.js";
+import { stretches } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
 export interface Transcripts {
@@ -10,7 +11,6 @@ export interface Transcripts {
   at(key: RunKey, view: View, pos: number): Promise<Transcript>;
 }
 
-const readBytesMax = 256 * 1024;
 const keepBytesMin = 64 * 1024;
 
 export function transcripts(store: Store): Transcripts {
@@ -22,12 +22,9 @@ export function transcripts(store: Store): Transcripts {
         : // One that an older program has kept lacks what that did not know.
           { ...emptyTranscript(key.run_id), ...(JSON.parse(kept.transcriptText) as Transcript) };
     let grownBytes = 0;
-    while (transcript.pos < pos) {
-      const { events } = await store.read(key, view, transcript.pos, readBytesMax);
-      if (events.length === 0) break;
-      const upTo = events.filter((e) => e.pos <= pos);
-      transcript = reduceAll(transcript, upTo);
-      for (const e of upTo) grownBytes += weightOf(e);
+    for await (const events of stretches(store, key, view, { after: transcript.pos, to: pos })) {
+      transcript = reduceAll(transcript, events);
+      for (const e of events) grownBytes += weightOf(e);
     }
     if (grownBytes > keepBytesMin) await keep(key, view, transcript, grownBytes);
     return transcript;

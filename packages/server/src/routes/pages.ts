@@ -5,6 +5,7 @@ import { z } from "zod";
 import { detailParam, dialectParam, limitParam, viewOf } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { event, facts, json, members, transcript } from "../http/shapes.js";
+import { readBytesMax } from "../reading.js";
 import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import { readableHead } from "../transports/open.js";
@@ -76,7 +77,7 @@ async function eventsPage(
   let { after, state, number: heard } = await resumeFrom(rooms, head, dialect, view, query.after);
   const found: Message[] = [];
   while (found.length < limit) {
-    const { events } = await rooms.store.read(key, view, after, 256 * 1024);
+    const { events } = await rooms.store.read(key, view, after, readBytesMax);
     if (events.length === 0) break;
     for (const e of events) {
       const [next, said] = dialect.step(state, e);

@@ -4,6 +4,7 @@ import { otlpTrace, tracer } from "@runwire/protocol";
 import { z } from "zod";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, json, members } from "../http/shapes.js";
+import { stretches } from "../reading.js";
 import type { Rooms } from "../rooms.js";
 import { readableHead } from "../transports/open.js";
 import { version } from "../version.js";
@@ -27,13 +28,9 @@ export function traceRoutes(rooms: Rooms): readonly Route[] {
 }
 
 async function trace(rooms: Rooms, { run: key }: Call): Promise<Reply> {
-  await readableHead(rooms, key);
+  const { views } = await readableHead(rooms, key);
   const { hear, spans } = tracer(key.run_id);
-  for (let after = 0; ; ) {
-    const { events } = await rooms.store.read(key, "default", after, 256 * 1024);
-    const last = events.at(-1);
-    if (last === undefined) return { status: 200, body: otlpTrace(spans(), version) };
-    for (const e of events) hear(e);
-    after = last.pos;
-  }
+  for await (const stretch of stretches(rooms.store, key, "default", { to: views.default.pos }))
+    stretch.forEach(hear);
+  return { status: 200, body: otlpTrace(spans(), version) };
 }
