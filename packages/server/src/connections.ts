@@ -22,7 +22,7 @@ export interface Connections {
   add(connection: Connection): () => void;
   /** Ends what a console session opened, once it is signed out. */
   signedOut(session: string): void;
-  /** Ends all streams; resolves when the last is gone. */
+  /** Ends all streams, and lets none begin. */
   leave(): void;
   close(): void;
 }

@@ -20,7 +20,7 @@ import { type Appended, appendDrafts, type ProducerClaim } from "./log/accept.js
 import { spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
 import { isEnded } from "./log/head.js";
-import { abort, closeRequest, end, headIn, type Said, StaleFold } from "./log/lifecycle.js";
+import { abort, closeRequest, end, type Said, StaleFold } from "./log/lifecycle.js";
 import type { ForkedFrom, Idempotency, RunRecord } from "./log/run-record.js";
 import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
@@ -237,7 +237,6 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       change(key, (commit): SpawnedRun => {
         const made = createdBefore(commit, key.run_id, idempotency);
         if (made !== undefined) return { child_id: made.run_id, replayed: true };
-        headIn(commit, key.run_id);
         return { child_id: spawn(commit, key.run_id, child, { idempotency, agent }) };
       }),
 

@@ -25,7 +25,7 @@ export async function resumeFrom(
 ): Promise<Resume> {
   const state = dialect.first;
   const start: Resume = { after: 0, state, number: 0, atEnd: false };
-  if (!isNumber(given)) return start;
+  if (!isCursor(given)) return start;
   const number = Number(given);
   if (number === 0) return start;
   const key: RunKey = { tenant: head.run.tenant, run_id: head.run.run_id };
@@ -42,6 +42,6 @@ export async function resumeFrom(
 }
 
 /** Whether a cursor can be used at all. */
-export function isNumber(given: string | undefined): given is string {
+export function isCursor(given: string | undefined): given is string {
   return given !== undefined && /^[0-9]{1,15}$/.test(given);
 }

@@ -27,6 +27,9 @@ export interface Credentials {
   close(): void;
 }
 
+/** A bearer's, of whatever kind. */
+export const tokenCharsMax = 8 * 1024;
+
 /** Names are safe as a folder, a metric label and a part of a URL alike. */
 const tenantPattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 

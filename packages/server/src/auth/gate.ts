@@ -8,7 +8,7 @@ import type { Clock } from "../clock.js";
 import { countOf, isOwnPage } from "../http/front.js";
 import type { Question, Route } from "../http/route.js";
 import type { Grant, Store } from "../store.js";
-import { type Caller, type Credentials, isScope, type Scope, scopes } from "./caller.js";
+import { type Caller, type Credentials, isScope, type Scope, scopes, tokenCharsMax } from "./caller.js";
 
 export interface Gate {
   /** Throws 401 or 403 where this caller may not ask this. */
@@ -103,13 +103,11 @@ function callerOf({ tenant, scopes: held, credential, endsMs }: Grant): Caller {
   return { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };
 }
 
-const tokenMax = 8 * 1024;
-
 export function bearerOf(req: IncomingMessage): string | undefined {
   const { authorization } = req.headers;
   if (authorization === undefined) return undefined;
   const [, token] = /^bearer +([^\s,]+)$/i.exec(authorization) ?? [];
-  if (token === undefined || token.length > tokenMax || countOf(req.rawHeaders, "authorization") > 1)
+  if (token === undefined || token.length > tokenCharsMax || countOf(req.rawHeaders, "authorization") > 1)
     throw new RunwireError("KAI-AUTH-TOKEN-0002", "the header must read `Authorization: Bearer …`, once");
   return token;
 }

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { RunwireError } from "@runwire/protocol";
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { Clock } from "../clock.js";
-import { type Caller, type Credentials, isScope, isTenant, type Scope } from "./caller.js";
+import { type Caller, type Credentials, isScope, isTenant, type Scope, tokenCharsMax } from "./caller.js";
 import { publishedAlgorithms, remoteKeys } from "./jwks.js";
 
 export interface JwtOptions {
@@ -22,7 +22,6 @@ export interface JwtOptions {
   readonly cooldownMs?: number | undefined;
 }
 
-const tokenBytesMax = 8 * 1024;
 const secretBytesMin = 32;
 const toleranceS = 5;
 const cachedMax = 10_000;
@@ -101,7 +100,7 @@ function keyOf({ secret, jwksUrl, clock, cooldownMs }: JwtOptions): JWTVerifyGet
  * token has many spellings.
  */
 function isCompact(token: string): boolean {
-  if (token.length > tokenBytesMax) return false;
+  if (token.length > tokenCharsMax) return false;
   const parts = token.split(".");
   const isCanonical = (part: string): boolean =>
     Buffer.from(part, "base64url").toString("base64url") === part;

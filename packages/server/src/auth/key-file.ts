@@ -15,6 +15,7 @@ import {
 import { dirname } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { makeFolder } from "../folder.js";
+import { sqliteBusy } from "../stores/sqlite/open.js";
 import { isScope, isTenant, type Scope } from "./caller.js";
 
 /** One key as it is kept, in the file's own spelling. */
@@ -31,7 +32,6 @@ export interface KeyRecord {
 }
 
 const formatVersion = 1;
-const sqliteBusy = 5;
 const lockWaitMs = 10_000;
 
 /** No file means no keys. Throws one line that names what is wrong with it. */

@@ -1,9 +1,8 @@
 // Bytes that a draft of this process brings along. Each becomes a blob, whatever its size, and the member of its name
 // holds the ref. Nobody else can send such a draft: what comes over a wire is parsed, and has members only.
 
-import { createHash } from "node:crypto";
 import type { Draft, Facts } from "@runwire/protocol";
-import { type NewBlob, type Spilled, spill } from "./spill.js";
+import { newBlob, type Spilled, spill } from "./spill.js";
 
 export interface Attachment {
   readonly content: Buffer;
@@ -16,7 +15,9 @@ export interface AttachingDraft extends Draft {
 
 /** What leaves a draft: its attachments, and its large members. Undefined where nothing does. */
 export function spillDraft({ type, payload, attached = {} }: AttachingDraft): Spilled | undefined {
-  const blobs = Object.entries(attached).map(([member, given]) => [member, blobOf(given)] as const);
+  const blobs = Object.entries(attached).map(
+    ([member, { content, media_type }]) => [member, newBlob(content, media_type)] as const,
+  );
   if (blobs.length === 0) return spill(type, payload as Facts);
   const named = { ...payload, ...Object.fromEntries(blobs.map(([member, { ref }]) => [member, ref])) };
   const large = spill(type, named);
@@ -24,9 +25,4 @@ export function spillDraft({ type, payload, attached = {} }: AttachingDraft): Sp
     payload: large?.payload ?? named,
     blobs: [...(large?.blobs ?? []), ...blobs.map(([, blob]) => blob)],
   };
-}
-
-function blobOf({ content, media_type }: Attachment): NewBlob {
-  const ref = `blob_${createHash("sha256").update(content).digest("hex")}`;
-  return { ref, media_type, bytes: content.length, content };
 }

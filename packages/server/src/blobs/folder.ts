@@ -9,6 +9,7 @@ import { randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunwireError } from "@runwire/protocol";
+import { isTenant } from "../auth/caller.js";
 import type { Durability } from "../stores/sqlite/open.js";
 import { type BlobKey, type Blobs, isBlobRef } from "./store.js";
 
@@ -23,7 +24,7 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
   let made = 0;
 
   function fileOf({ tenant, ref }: BlobKey): string {
-    if (!isBlobRef(ref) || !tenantPattern.test(tenant)) throw new Error("not a blob's name");
+    if (!isBlobRef(ref) || !isTenant(tenant)) throw new Error("not a blob's name");
     const hex = ref.slice("blob_".length);
     return join(path, tenant, hex.slice(0, 2), hex);
   }
@@ -101,7 +102,7 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
 
     async *list() {
       for (const tenant of await namesIn(path)) {
-        if (!tenantPattern.test(tenant)) continue;
+        if (!isTenant(tenant)) continue;
         for (const part of await namesIn(join(path, tenant))) {
           const folder = join(path, tenant, part);
           for (const name of await namesIn(folder)) {
@@ -114,9 +115,6 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
     },
   };
 }
-
-/** As tenants are named everywhere: none of them leads out of the folder. */
-const tenantPattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 async function sizeOf(file: string): Promise<number | undefined> {
   try {

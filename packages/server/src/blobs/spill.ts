@@ -86,8 +86,12 @@ function mayLeave(type: EventType, member: string, value: unknown): boolean {
 function blobOf(value: unknown): NewBlob {
   const isText = typeof value === "string" && !loneSurrogate.test(value);
   const content = Buffer.from(isText ? value : JSON.stringify(value));
+  return newBlob(content, isText ? "text/plain; charset=utf-8" : "application/json");
+}
+
+/** Named by what it holds. */
+export function newBlob(content: Buffer, media_type: string): NewBlob {
   const ref = `blob_${createHash("sha256").update(content).digest("hex")}`;
-  const media_type = isText ? "text/plain; charset=utf-8" : "application/json";
   return { ref, media_type, bytes: content.length, content };
 }
 

@@ -93,9 +93,8 @@ const nothing = z.strictObject({});
 
 /** One row of the table. What is parsed by its schemas is what its handlers are typed to get. */
 export function route<Q extends z.ZodObject = typeof nothing, B extends z.ZodType = z.ZodNull>(
-  given: Given<Q, B>,
+  row: Given<Q, B>,
 ): Route {
-  const row: Given<Q, B> = given;
   return {
     query: nothing,
     body: null,

@@ -1,10 +1,10 @@
 // What a producer's drafts do inside a commit: those that are stored already are skipped, and each of the others is held
 // against the run's state, its plan gate and its children before it is written.
 
-import { type Draft, is, isFinal, limits, RunwireError } from "@runwire/protocol";
+import { type Draft, is, limits, RunwireError } from "@runwire/protocol";
 import { descendant, spawn } from "./children.js";
 import type { Commit } from "./commit.js";
-import { type Head, isEnded } from "./head.js";
+import { checkLive, type Head } from "./head.js";
 import { forbidden, headIn, move, type Said } from "./lifecycle.js";
 import { requestCounts } from "./requests.js";
 
@@ -40,8 +40,7 @@ export function appendDrafts(
       commit.mark({ log: run_id, id: claim.id, epoch: claim.epoch, seq });
     }
   }
-  if (fresh.length > 0 && isEnded(head))
-    throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
+  if (fresh.length > 0) checkLive(head);
   for (const [i, draft] of fresh.entries()) {
     try {
       accept(commit, run_id, draft, said);
@@ -83,7 +82,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     const head = headIn(commit, target);
     const { state } = draft.payload;
     const gated = head.state === "planning" || head.state === "awaiting_approval";
-    if (head.run.planning_gate === "required" && gated && !isFinal(state) && state === "running") {
+    if (head.run.planning_gate === "required" && gated && state === "running") {
       throw forbidden(head, "waits until its plan is approved");
     }
     const payload = { ...draft.payload, reason: draft.payload.reason ?? null };

@@ -2,7 +2,7 @@
 
 import { type Facts, isRunId, limits, RunwireError, type Scope } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
-import { isEnded } from "./head.js";
+import { checkLive, isEnded } from "./head.js";
 import { headIn, move, parentPaused } from "./lifecycle.js";
 import type { Idempotency } from "./run-record.js";
 
@@ -38,7 +38,7 @@ export function spawn(
   } = {},
 ): string {
   const parent = headIn(commit, parent_id);
-  if (isEnded(parent)) throw new RunwireError("KAI-RUN-ENDED-0001", `${parent_id} is ${parent.state}`);
+  checkLive(parent);
   const { run } = parent;
   const { agent = run.agent } = of;
   if (run.depth >= limits.childDepthMax) {

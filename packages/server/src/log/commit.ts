@@ -13,14 +13,22 @@ import {
   type Facts,
   flowOf,
   type IdSource,
-  isFinal,
   limits,
   newFold,
   RunwireError,
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
 import { type Group, joinedChars, joinedPayload } from "./groups.js";
-import { advance, feedHead, firstHead, type Head, isEnded, nextIn, withProducer } from "./head.js";
+import {
+  advance,
+  checkLive,
+  endsBetween,
+  feedHead,
+  firstHead,
+  type Head,
+  nextIn,
+  withProducer,
+} from "./head.js";
 import {
   type Allowance,
   type BlobRef,
@@ -185,9 +193,7 @@ export function draftwork(parts: CommitParts): Draftwork {
   }
 
   function write(run_id: string, draft: Draft, blobs?: readonly BlobRef[]): void {
-    const { state } = known(run_id);
-    if (state !== null && isFinal(state))
-      throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
+    checkLive(known(run_id));
     const scopeText = draft.scope === undefined ? null : JSON.stringify(draft.scope);
     if (flowOf(draft.type) === "control") {
       flush(run_id);
@@ -226,7 +232,7 @@ export function draftwork(parts: CommitParts): Draftwork {
       liveRuns() {
         let ended = 0;
         for (const [log, head] of heads) {
-          if (isEnded(head) && !isEnded(headOf(log) ?? firstHead(head.run))) ended += 1;
+          if (endsBetween(headOf(log), head)) ended += 1;
         }
         return parts.liveRuns() + created.length - ended;
       },

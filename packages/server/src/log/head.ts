@@ -11,6 +11,7 @@ import {
   isFinal,
   type Mine,
   type RunState,
+  RunwireError,
   type Usage,
   type View,
   withMember,
@@ -264,6 +265,16 @@ export function withProducer(
   mine: Mine,
 ): Head["producers"] {
   return withMember<Head["producers"][string]>(mine, producers, id, { epoch, seq });
+}
+
+/** Throws for a run to which nothing can be added any more. */
+export function checkLive(head: Head): void {
+  if (isEnded(head)) throw new RunwireError("KAI-RUN-ENDED-0001", `${head.run.run_id} is ${head.state}`);
+}
+
+/** Whether a run ends between these two; it may be new. */
+export function endsBetween(before: Head | undefined, after: Head): boolean {
+  return isEnded(after) && (before === undefined || !isEnded(before));
 }
 
 export function isEnded(head: Head): boolean {

@@ -11,7 +11,7 @@ import {
   type Scope,
 } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
-import { type Head, isEnded } from "./head.js";
+import { checkLive, type Head, isEnded } from "./head.js";
 
 /** Model text of a run's default log up to a position, folded before the commit. */
 export interface Said {
@@ -45,7 +45,7 @@ export function move(
   const { state: to } = payload;
   if (head.state === to) return;
   if (head.state !== null) {
-    if (isFinal(head.state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
+    checkLive(head);
     if (!mayMove(head.state, to)) {
       const allowed = runStates.filter((state) => head.state !== null && mayMove(head.state, state));
       throw forbidden(head, `cannot become ${to}; from here it may become ${allowed.join(", ")}`);

@@ -1,5 +1,6 @@
 // What stands as it is now, looked at when somebody asks.
 
+import { limits } from "@runwire/protocol";
 import { Gauge, type Registry } from "prom-client";
 import type { HubLevels } from "../hub.js";
 import type { StoreLevels } from "../store.js";
@@ -11,8 +12,8 @@ export interface Levels {
   readonly store: StoreLevels;
 }
 
-/** A reader over the last of these may be made to skip. */
-const lagSteps = [64 * 1024, 256 * 1024, 1024 * 1024, 4 * 1024 * 1024, 16 * 1024 * 1024];
+/** One of them is where a reader may be made to skip. */
+const lagSteps = [64 * 1024, 256 * 1024, limits.lagBytesMax, 4 * 1024 * 1024, 16 * 1024 * 1024];
 
 const gauges: { readonly [name: string]: readonly [help: string, of: (levels: Levels) => number] } = {
   runwire_ready: [

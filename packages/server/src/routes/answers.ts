@@ -6,6 +6,7 @@ import { z } from "zod";
 import { wrongBody } from "../http/check.js";
 import type { Reply } from "../http/route.js";
 import { facts, reason } from "../http/shapes.js";
+import { nameCharsMax } from "../log/asked.js";
 import type { Commit } from "../log/commit.js";
 import type { Head } from "../log/head.js";
 import { headIn } from "../log/lifecycle.js";
@@ -119,10 +120,8 @@ async function checkInput({ store, agent }: Rooms, { run, id }: Asking, input: F
 /** Null for one that is answered, or whose name is too long to be kept whole. */
 function toolOf({ asked }: Request): string | null {
   const tool = asked?.shown.tool;
-  return typeof tool === "string" && tool.length < toolCharsMax ? tool : null;
+  return typeof tool === "string" && tool.length < nameCharsMax ? tool : null;
 }
-
-const toolCharsMax = 200;
 
 /** Requests for this tool that wait in the run or below it. */
 function waitingFor(commit: Commit, run_id: string, tool: string): readonly (readonly [string, string])[] {

@@ -8,7 +8,7 @@ import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
-import { type Head, isEnded } from "../log/head.js";
+import { checkLive, type Head } from "../log/head.js";
 import { abort as end, forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 import {
@@ -206,7 +206,7 @@ function askedIn({ run, param }: Call): Asking {
 
 function live(commit: Commit, run_id: string): Head {
   const head = headIn(commit, run_id);
-  if (isEnded(head)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${head.state}`);
+  checkLive(head);
   return head;
 }
 

@@ -6,6 +6,7 @@ import { cursorParams, cursorText, framingOf, ticketParam } from "../http/query.
 import type { Call } from "../http/route.js";
 import { feedLog, type Topic } from "../log/feeds.js";
 import { feedHead } from "../log/head.js";
+import { isCursor } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import { openStream } from "../stream.js";
 import { wire } from "../wire.js";
@@ -34,10 +35,7 @@ export async function streamFeed(
   const head = (await rooms.store.head(key)) ?? feedHead(tenant, log);
   const cursor = cursorText(query, req);
   const last = head.views.default.pos;
-  let after =
-    cursor !== undefined && /^[0-9]{1,15}$/.test(cursor) && Number(cursor) <= last
-      ? Number(cursor)
-      : undefined;
+  let after = isCursor(cursor) && Number(cursor) <= last ? Number(cursor) : undefined;
   // A cursor that is not or no longer kept gets the snapshot too, and is told that it starts anew.
   if (after !== undefined && after < (await rooms.store.oldest(key)) - 1) after = undefined;
   rooms.metrics.streamBegan(after !== undefined ? "resumed" : cursor === undefined ? "snapshot" : "reset");

@@ -2,7 +2,7 @@
 
 import { type Dialect, type Message, RunwireError, type View } from "@runwire/protocol";
 import { type Head, isEnded } from "../log/head.js";
-import { isNumber, type Resume, resumeFrom } from "../resume.js";
+import { isCursor, type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
@@ -55,7 +55,7 @@ export async function openAt(
     const isOwn = typeof cursor === "object";
     const state = isOwn ? await rooms.encodings.at(key, view, dialect, pos) : dialect.first;
     const number = isOwn ? cursor.last(state) : transcript[cursor];
-    const heard = isNumber(asked.cursor) ? { heard: Number(asked.cursor) } : {};
+    const heard = isCursor(asked.cursor) ? { heard: Number(asked.cursor) } : {};
     const first = dialect.open(state, { how: "snapshot", transcript, now, ...heard });
     return { after: pos, number, atEnd: true, finished: false, state, first };
   }

@@ -22,7 +22,7 @@ interface TreeRow {
 }
 
 export function endedTrees(reader: Reader, hot: Hot, age: AgeClock): Ended {
-  const [whole, full] = [false, true].map((onlyFull) =>
+  const ended = (onlyFull: boolean) =>
     reader.prepare(
       `SELECT root.run_id, root.ended_ms, json_extract(heads.head, '$.ended_at') AS ended_at,
         (SELECT count(*) FROM runs INDEXED BY runs_by_root WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id) AS runs,
@@ -35,8 +35,8 @@ export function endedTrees(reader: Reader, hot: Hot, age: AgeClock): Ended {
         ${onlyFull ? "AND root.full_gone = 0" : ""}
         AND root.ended_ms <= ? AND root.ended_ms > ? AND (root.ended_ms, root.run_id) > (?, ?)
       ORDER BY root.ended_ms, root.run_id LIMIT ?`,
-    ),
-  );
+    );
+  const [whole, full] = [ended(false), ended(true)];
   const one = reader.prepare("SELECT ended_ms FROM runs WHERE tenant = ? AND run_id = ?");
   // One step along the index for each tenant, and not for each of its runs.
   const nextTenant = reader.prepare("SELECT tenant FROM runs WHERE tenant > ? ORDER BY tenant LIMIT 1");
@@ -47,7 +47,7 @@ export function endedTrees(reader: Reader, hot: Hot, age: AgeClock): Ended {
       const nowMs = age.now();
       const { endedMs, run_id } = cursor ?? { endedMs: Number.NEGATIVE_INFINITY, run_id: "" };
       const asked = [tenant, state, nowMs - ageMsMin, nowMs - ageMsMax, endedMs, run_id, limit] as const;
-      const rows = ((onlyFull ? full : whole)?.all(...asked) ?? []) as unknown as TreeRow[];
+      const rows = (onlyFull ? full : whole).all(...asked) as unknown as TreeRow[];
       const trees = rows.map(
         (row): EndedTree => ({
           tenant,

@@ -9,7 +9,7 @@
 import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
-import { type Head, isEnded } from "../../log/head.js";
+import { endsBetween, type Head, isEnded } from "../../log/head.js";
 import { type Allowance, isFeed, type Place, type Record } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import { type RunMap, runMap } from "../../run-map.js";
@@ -74,8 +74,8 @@ interface OtherRows {
 /** What a batch came to: everything that is written and installed together. */
 interface Batch {
   readonly records: Record[];
-  readonly created: RunRecord[];
   readonly allowed: { readonly tenant: string; readonly allowance: Allowance }[];
+  readonly created: RunRecord[];
   /** Of these, the ones that were created under a key, by it. */
   readonly keyed: RunMap<RunRecord>;
   /** By how much a tenant has more live runs than before. */
@@ -204,7 +204,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         for (const log of draft.kept) keep(log);
         for (const [log, head] of draft.heads) {
           // An ended run is stored as such, with its head, in the commit that ends it.
-          if (isEnded(head) && !isEnded(now(log) ?? { ...head, state: null })) {
+          if (endsBetween(now(log), head)) {
             keep(log);
             more -= 1;
           }

@@ -2,6 +2,7 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import { sqliteBusy } from "./open.js";
 import { formatVersion } from "./schema.js";
 
 export interface DatabaseFacts {
@@ -14,8 +15,6 @@ export interface DatabaseFacts {
   /** What SQLite finds wrong with the file's structure; undefined where it was not looked for. */
   readonly damage: readonly string[] | undefined;
 }
-
-const sqliteBusy = 5;
 
 /** Whether a server has the data. */
 export function isLocked(path: string): boolean {

@@ -2,9 +2,7 @@
 // when the process dies, however it dies.
 
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
-import { isFull } from "./open.js";
-
-const sqliteBusy = 5;
+import { isFull, sqliteBusy } from "./open.js";
 
 /** Throws one clear line where another process has the lock; returns what frees it. */
 export function lockFile(path: string): () => void {

@@ -30,6 +30,7 @@ export function openDatabase(path: string, durability: Durability): DatabaseSync
   return db;
 }
 
+export const sqliteBusy = 5;
 const sqliteIoErr = 10;
 const sqliteFull = 13;
 

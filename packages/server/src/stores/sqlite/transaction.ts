@@ -1,7 +1,7 @@
 // A list of writes as one transaction: all of them are stored, or none.
 
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
-import { busyMsMax } from "./open.js";
+import { busyMsMax, sqliteBusy } from "./open.js";
 import { type Write, writes } from "./schema.js";
 
 export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) => void {
@@ -50,7 +50,6 @@ export function emptyLog(db: DatabaseSyncInstance): void {
 /** Nothing is committed meanwhile. */
 const emptyMsMax = 2000;
 const emptyAgainMs = 10;
-const sqliteBusy = 5;
 const nothing = new Int32Array(new SharedArrayBuffer(4));
 
 /** A server that stops leaves everything in one file, to be copied as it is. */
