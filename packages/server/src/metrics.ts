@@ -1,5 +1,5 @@
-// What operators see. Rooms call these hooks, one per fact, and know nothing of how facts are kept or told; this
-// folder knows nothing of rooms. Labels are small closed sets: no run, tenant or path is ever one.
+// What operators see. Rooms call these hooks, one per fact, and know nothing of how facts are kept or told; here
+// nothing is known of rooms but the levels they tell. Labels are small closed sets: no run, tenant or path is ever one.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { type CommitMetrics, commitMetrics } from "./metrics/commits.js";

@@ -200,7 +200,7 @@ export async function openStream(
     log?.leave(listener);
     sink.close(how);
     counted.closed(why);
-    report("debug", "stream closed", { ...facts, cursor, reason: why, events: sent, dropped });
+    report("debug", "stream closed", { ...facts, cursor, reason: why, messages: sent, dropped });
     if (why === "broken") report("info", "stream cut", { code: "KAI-STREAM-CONN-0001", ...facts, cursor });
     if (dropped > 0)
       report("info", "reader fell behind", { code: "KAI-STREAM-BUF-0001", ...facts, cursor, dropped });

@@ -198,7 +198,7 @@ describe("the log", () => {
       linesOf(server).find((line) => line.what === "stream closed" && line.run_id === run_id);
     await expect.poll(closed).toBeDefined();
     expect(closed()).toMatchObject({ level: "debug", reason: "finished", dropped: 0 });
-    expect(closed()?.events).toBe(reading.events.length);
+    expect(closed()?.messages).toBe(reading.events.length);
     expect(linesOf(server)).toContainEqual(
       expect.objectContaining({ level: "debug", what: "stream opened", run_id, cursor: 0 }),
     );

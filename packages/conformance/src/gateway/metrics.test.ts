@@ -149,7 +149,7 @@ describe("readers", () => {
     for (const [i, kind] of kinds.entries()) {
       const heard = readings[i]?.heard ?? [];
       const more = kind.transport === "ndjson" && kind.dialect === "koder" ? cut.heard.length : 0;
-      expect(total(after, "runwire_stream_sent_events_total", kind)).toBe(heard.length + more);
+      expect(total(after, "runwire_stream_sent_messages_total", kind)).toBe(heard.length + more);
       const bytes = heard.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
       expect(total(after, "runwire_stream_sent_bytes_total", kind)).toBeGreaterThan(bytes);
     }

@@ -23,7 +23,7 @@ const droppable: readonly Droppable[] = ["reasoning.delta", "text.delta"];
 /** One reader's facts. */
 export interface ReaderMetrics {
   /** Called for each write of each reader, so it only adds up. */
-  sent(bytes: number, events: number): void;
+  sent(bytes: number, messages: number): void;
   dropped(type: Droppable, events: number): void;
   closed(how: StreamEnd): void;
 }
@@ -37,7 +37,7 @@ interface Kind {
   readonly labels: { readonly transport: Transport; readonly dialect: string };
   now: number;
   bytes: number;
-  events: number;
+  messages: number;
 }
 
 export function streamMetrics(registry: Registry): StreamMetrics {
@@ -94,13 +94,13 @@ export function streamMetrics(registry: Registry): StreamMetrics {
     },
   });
   new Counter({
-    name: "runwire_stream_sent_events_total",
-    help: "Events sent to readers.",
+    name: "runwire_stream_sent_messages_total",
+    help: "Messages sent to readers: what their dialects make of events.",
     labelNames,
     registers,
     collect() {
       this.reset();
-      for (const { labels, events } of kinds.values()) this.inc(labels, events);
+      for (const { labels, messages } of kinds.values()) this.inc(labels, messages);
     },
   });
 
@@ -108,7 +108,7 @@ export function streamMetrics(registry: Registry): StreamMetrics {
     const name = `${transport}/${dialect}`;
     let kind = kinds.get(name);
     if (kind === undefined) {
-      kind = { labels: { transport, dialect }, now: 0, bytes: 0, events: 0 };
+      kind = { labels: { transport, dialect }, now: 0, bytes: 0, messages: 0 };
       kinds.set(name, kind);
     }
     return kind;
@@ -121,9 +121,9 @@ export function streamMetrics(registry: Registry): StreamMetrics {
       kind.now += 1;
       opened.inc(kind.labels);
       return {
-        sent(bytes, events) {
+        sent(bytes, messages) {
           kind.bytes += bytes;
-          kind.events += events;
+          kind.messages += messages;
         },
         dropped: (type, events) => drops.inc({ type }, events),
         closed(reason) {
