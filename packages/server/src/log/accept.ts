@@ -6,7 +6,6 @@ import { descendant, spawn } from "./children.js";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head } from "./head.js";
 import { forbidden, headIn, move, type Said } from "./lifecycle.js";
-import { requestCounts } from "./requests.js";
 
 /** Who is writing, so that a retry stores once: the number is that of the first draft. */
 export interface ProducerClaim {
@@ -110,7 +109,7 @@ function newCall(commit: Commit, run_id: string, call_id: string): void {
 function newRequest(commit: Commit, run_id: string, id: string): void {
   const head = headIn(commit, run_id);
   if (Object.hasOwn(head.requests, id)) throw new RunwireError("KAI-RUN-REQUEST-0004", id);
-  const { all, open } = requestCounts(head);
+  const { all, open } = head.asked;
   bounded(open, limits.openRequestsMax, "open requests");
   bounded(all, limits.requestsPerRunMax, "requests");
 }

@@ -48,8 +48,8 @@ export interface Head {
   /** Tool calls that have started and not ended, with when. */
   readonly calls: { readonly [call_id: string]: string };
   readonly requests: Requests;
-  /** How many these are; null in heads from before they were counted. */
-  readonly asked: RequestCounts | null;
+  /** How many these are. */
+  readonly asked: RequestCounts;
   /** What people have said to it and it has not taken up. */
   readonly steers: readonly Steer[];
   /** Live children. */
@@ -118,7 +118,7 @@ export function firstHead(run: RunRecord): Head {
 /** A head from the disk. All have the members of the first, in its order: objects of one shape are copied fastest. */
 export function storedHead(run: string, head: string | null): Head {
   const first = firstHead(JSON.parse(run) as RunRecord);
-  return head === null ? first : { ...first, asked: null, ...(JSON.parse(head) as Partial<Head>) };
+  return head === null ? first : { ...first, ...(JSON.parse(head) as Partial<Head>) };
 }
 
 /** The head of a tenant's feed: a log that others' records are placed in, with no life of its own. */

@@ -3,7 +3,7 @@
 
 import type { EventType, Facts, InboxChange, InboxItem } from "@runwire/protocol";
 import type { Head } from "./head.js";
-import { pendingRequest, requestCounts } from "./requests.js";
+import { pendingRequest } from "./requests.js";
 
 export interface Waiting {
   /** The id of the event that asked: items are shown in this order. */
@@ -64,7 +64,7 @@ export function inboxChange(
 }
 
 export function isWaiting(head: Head): boolean {
-  return head.awaiting != null || requestCounts(head).open > 0;
+  return head.awaiting !== null || head.asked.open > 0;
 }
 
 /** What waits in one run. */
@@ -91,7 +91,7 @@ function changeOf(head: Head, id: string, title: string | null): InboxChange | u
 
 function requestOf(head: Head, id: string, title: string | null): Waiting | undefined {
   const request = head.requests[id];
-  if (request?.status !== "pending" || request.asked == null) return undefined;
+  if (request?.status !== "pending" || request.asked === null) return undefined;
   const { kind, asked, expires_at } = request;
   const item_id = requestItemId(head, kind, id);
   return {
@@ -111,7 +111,7 @@ function requestOf(head: Head, id: string, title: string | null): Waiting | unde
 
 function planOf(head: Head, title: string | null): Waiting | undefined {
   const { awaiting, plan } = head;
-  if (awaiting == null) return undefined;
+  if (awaiting === null) return undefined;
   return {
     since: awaiting.id,
     item: {

@@ -35,11 +35,11 @@ export interface RequestCounts {
 /** What a head holds of them. */
 interface Asking {
   requests: Requests;
-  asked: RequestCounts | null;
+  asked: RequestCounts;
 }
 
 export function ask(head: Asking, id: string, request: Request, mine: Mine): void {
-  const { all, open } = requestCounts(head);
+  const { all, open } = head.asked;
   const known = Object.hasOwn(head.requests, id) ? head.requests[id] : undefined;
   head.asked = {
     all: known === undefined ? all + 1 : all,
@@ -52,18 +52,12 @@ export function ask(head: Asking, id: string, request: Request, mine: Mine): voi
 export function resolve(head: Asking, kind: Request["kind"], id: string, p: Facts, mine: Mine): void {
   const known = pendingRequest(head.requests, kind, id);
   if (known === undefined) return;
-  const { all, open } = requestCounts(head);
+  const { all, open } = head.asked;
   head.asked = { all, open: open - 1 };
   const closed = p.outcome === "expired" || p.outcome === "closed";
   const status = closed ? "closed" : "resolved";
   const answered: Request = { ...known, status, answer: answerOf(known.kind, p), asked: null };
   head.requests = withMember(mine, head.requests, id, answered);
-}
-
-export function requestCounts({ asked, requests }: Readonly<Asking>): RequestCounts {
-  if (asked !== null) return asked;
-  const all = Object.values(requests);
-  return { all: all.length, open: all.filter(({ status }) => status === "pending").length };
 }
 
 /** The open request of this kind and id. An approval under a question's id resolves nothing. */
