@@ -331,6 +331,21 @@ describe("runwire rpc", () => {
     await session.process.exited;
   });
 
+  it("creates a run with a budget, models that go on and a graph that grows [RW-RPC-5]", async () => {
+    const asked = {
+      agent: "got",
+      got_adaptive: true,
+      model: "demo",
+      fallback_models: ["demo"],
+      budget_usd: 0.5,
+      producer: "external",
+    };
+    const { out } = await pipe(lines(ask(1, "runs.create", { ...asked, prompt: "go" })), ["rpc"], server.env);
+    expect(linesOf(out)).toEqual([
+      { jsonrpc: "2.0", id: 1, result: expect.objectContaining({ state: "running" }) },
+    ]);
+  });
+
   it("answers every kind of action by the id that the stream gave it, of runs below too [RW-RPC-5]", async () => {
     const child_id = `run_child_${process.pid}`;
     const run_id = await recorded(

@@ -5,7 +5,7 @@ import { gateway, type NewRun, type PlanAnswer, type ProducerClaim, type RunQuer
 import type { Facts } from "@runwire/protocol";
 import { type Response, respond } from "./actions.js";
 import { wrongParams } from "./message.js";
-import type { Takes } from "./params.js";
+import type { Kind, Takes } from "./params.js";
 import type { Subscriptions } from "./subscriptions.js";
 
 export interface Method {
@@ -77,11 +77,14 @@ export function methodsOf(endpoint: Endpoint, subscriptions: Subscriptions): Rea
   return new Map(Object.entries(methods));
 }
 
-const newRun: Takes = {
+const newRun = {
   prompt: "text?",
   messages: "list?",
   agent: "text?",
+  got_adaptive: "flag?",
   model: "text?",
+  fallback_models: "list?",
+  budget_usd: "number?",
   session_id: "text?",
   planning_gate: "text?",
   tools: "list?",
@@ -90,7 +93,7 @@ const newRun: Takes = {
   producer: "text?",
   lease_ms: "number?",
   idempotency_key: "text?",
-};
+} satisfies { readonly [name in keyof NewRun | "idempotency_key"]-?: Kind };
 
 function claimOf(producer: Facts | undefined): ProducerClaim | undefined {
   if (producer === undefined) return undefined;
