@@ -190,6 +190,36 @@ describe("runwire ingest", () => {
     expect(states).toEqual(["running", "paused", "redirecting", "running", "done"]);
   });
 
+  it.each([
+    ["before the input ends", false],
+    ["after it", true],
+  ])("fails where its key is taken back while the run is paused, %s", async (_, isClosed) => {
+    const data = join(folder, `keyed-${isClosed}`);
+    const key = async (scopes: string): Promise<string> => {
+      const made = await runwire(["keys", "create", "--tenant", "t", "--scopes", scopes, "--data", data]);
+      return made.out.trim();
+    };
+    const [own, other] = [await key("read,write"), await key("read,write,control")];
+    const keyed = start(["serve", "--port", "0", "--data", data, "--auth", "keys"]);
+    const [, RUNWIRE_URL = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const run = start(["ingest", "--dialect", "loom", "--json"], { RUNWIRE_URL, RUNWIRE_TOKEN: own });
+    run.type(chunk("first"));
+    const [, run_id = ""] = await run.until(/"run_id":"(run_\w+)"/);
+    await runwire(["pause", run_id], { RUNWIRE_URL, RUNWIRE_TOKEN: other });
+    run.type(`${chunk("second")}{"reply":"done"}\n`);
+    if (isClosed) run.close();
+    await runwire(["keys", "revoke", own, "--data", data]);
+    const { code, err } = await run.exited;
+    keyed.kill("SIGTERM");
+    await keyed.exited;
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(
+        new RegExp(`^${run_id} is running; .*\nrunwire: ${run_id}: credentials have ended.*\n$`),
+      ),
+    });
+  });
+
   it("survives the server's end and start, and stores each line once", async () => {
     const { run, run_id } = await ingesting(chunk("0"));
     await seen(run_id, saying("0"));

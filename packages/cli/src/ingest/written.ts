@@ -77,14 +77,13 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
         // Stored already, by a request whose answer was lost; or somebody was faster.
         if (error.code === "KAI-RUN-ENDED-0001") return;
         if (error.code !== "KAI-RUN-STATE-0001" && !error.row.retry) throw error;
-        await wait(systemClock, againMs);
+        await wait(systemClock, againMs, over.signal);
       }
     }
   }
 
   /** Of what could not be stored, at least the run's end is tried. */
-  async function fail(error: unknown): Promise<void> {
-    options.onFailure(error);
+  async function endAfter(error: unknown): Promise<void> {
     const why = error instanceof RunwireError ? error.code : "it failed";
     const payload = { state: "error" as const, reason: `the server refused what it was sent: ${why}` };
     await gateway(endpoint).append(run_id, [{ type: "run.lifecycle", payload }]);
@@ -96,7 +95,20 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     if (over.signal.aborted || hasFailed || isEnd) return;
     hasFailed = true;
     isOpen = false;
-    fail(error).catch((reason) => over.abort(reason));
+    options.onFailure(error);
+    endAfter(error).catch((reason) => over.abort(reason));
+  }
+
+  /** Nobody tells any more when a paused run goes on: whoever waits for that is let go, and nothing more is stored. */
+  async function lost(error: unknown): Promise<never> {
+    gate.open();
+    const isTold = hasFailed;
+    hasFailed = true;
+    isOpen = false;
+    // What ends the following is refused to the writer, too, as a rule; then the lease ends the run.
+    if (!isTold) await endAfter(error).catch(() => {});
+    over.abort(error);
+    throw error;
   }
 
   producer.signal.addEventListener("abort", () => failed(producer.signal.reason));
@@ -139,7 +151,7 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     get isOpen() {
       return isOpen;
     },
-    end: followToEnd(),
+    end: followToEnd().catch(lost),
     async take(e) {
       // Pausing is not reading on: the pipe fills, and its writer waits.
       await gate.passed();
