@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Draft } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
@@ -333,6 +336,32 @@ describe("on a terminal", () => {
       approvals: { appr_1: { answer: { decision: "session" } } },
       clarifications: { clar_2: { answer: { answer: "any" } } },
     });
+  });
+
+  it("what could not be answered is asked again, where another try may help", async () => {
+    const run_id = await external(asked);
+    let failing = 1;
+    const between = createServer((req, res) => {
+      if (req.method === "POST" && failing-- > 0) return void req.socket.destroy();
+      const { method = "", url = "", headers } = req;
+      const onward = request(`${server.url}${url}`, { method, headers }, (answer) => {
+        res.writeHead(answer.statusCode ?? 0, answer.headers);
+        answer.pipe(res);
+      });
+      req.pipe(onward);
+    }).listen(0, "127.0.0.1");
+    await once(between, "listening");
+    const { port } = between.address() as AddressInfo;
+    const tail = startOnTerminal(["tail", run_id, "--url", `http://127.0.0.1:${port}`]);
+    await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
+    tail.type("o");
+    await tail.until(/! not answered/);
+    await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
+    tail.type("o");
+    await tail.until(/✓ allowed/);
+    await server.api.append(run_id, [ended("done")]);
+    expect((await tail.exited).code).toBe(0);
+    between.close();
   });
 
   it("a plan is approved with a key, and Ctrl-C leaves the run to itself", async () => {

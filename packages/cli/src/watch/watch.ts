@@ -80,9 +80,10 @@ export async function watch(
   }
 
   function reply(ask: Ask, given: Reply): void {
-    // It is not asked twice: what the run makes of the answer comes with its events.
+    // It is asked twice only where the answer was lost: what the run makes of one comes with its events.
     replied.add(ask.id);
     send(endpoint, ask, given).catch((error: unknown) => {
+      if (error instanceof RunwireError && error.row.retry) replied.delete(ask.id);
       const why = error instanceof Error ? error.message : String(error);
       lines.push(cutLine(ask.label, { text: `! not answered: ${oneLine(why)}`, style: "red" }));
       draw();
