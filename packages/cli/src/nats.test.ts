@@ -8,7 +8,8 @@ import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transp
 import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runIn, tokenOf } from "./nats/subjects.js";
+import { answerRequests } from "./nats/requests.js";
+import { runIn, subjectsOf, tokenOf } from "./nats/subjects.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
 import { hasNats, type NatsServer, natsServer, tellIfMissing } from "./testing/nats-server.js";
@@ -36,6 +37,37 @@ describe("a subject", () => {
     expect(isId("run_01K0000000000000000000000A") && tokenOf("run_01K0000000000000000000000A")).toBe(
       "run_01K0000000000000000000000A",
     );
+  });
+});
+
+describe("requests over NATS", () => {
+  it("are taken up to a limit, of one run too; the others wait", async () => {
+    let taken = 0;
+    const release: (() => void)[] = [];
+    async function* asked(): AsyncGenerator<Partial<Msg>> {
+      for (; taken < 200; taken++) yield { subject: "runwire.ask.t.run_1.runtime", data: new Uint8Array() };
+    }
+    const slow = () =>
+      new Promise<Response>((resolve) => {
+        release.push(() => resolve(Response.json({ events: [], next: null })));
+      });
+    answerRequests({
+      endpoint: { base: "http://127.0.0.1:9", fetch: slow },
+      nc: { subscribe: asked } as unknown as NatsConnection,
+      prefix: "runwire",
+      dialect: "runtime",
+      subjects: subjectsOf("runwire", "t", "runtime"),
+      ingest: false,
+      say: () => {},
+    });
+    await expect.poll(() => release.length).toBe(1);
+    for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+    expect(taken).toBeLessThan(100);
+    for (let i = 0; i < 200; i++) {
+      await expect.poll(() => release.length, { interval: 1 }).toBe(i + 1);
+      release[i]?.();
+    }
+    await expect.poll(() => taken).toBe(200);
   });
 });
 

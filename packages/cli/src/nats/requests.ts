@@ -19,7 +19,7 @@ export interface RequestParts {
 
 /** Two bridges share the work. */
 const queue = "runwire";
-/** Requests that are answered at a time; the others wait in their order. */
+/** Requests that are at hand at a time; the others wait in their order. */
 const atOnceMax = 64;
 /** Beside its messages, in a reply. */
 const replyBytesMax = 1024;
@@ -38,6 +38,7 @@ type Answer = (parts: RequestParts, run_id: string, msg: Msg) => Promise<object>
 function serve(parts: RequestParts, subject: string, answer: Answer): void {
   const { nc, prefix, say } = parts;
   const lines = new Map<string, Promise<void>>();
+  const atHand = new Set<Promise<void>>();
   const reply = async (run_id: string, msg: Msg): Promise<void> => {
     const told = await answer(parts, run_id, msg).catch((error: unknown) => {
       const known =
@@ -53,10 +54,12 @@ function serve(parts: RequestParts, subject: string, answer: Answer): void {
       const before = lines.get(run_id) ?? Promise.resolve();
       const done = before.then(() => reply(run_id, msg)).catch((error: unknown) => say(String(error)));
       lines.set(run_id, done);
+      atHand.add(done);
       void done.then(() => {
+        atHand.delete(done);
         if (lines.get(run_id) === done) lines.delete(run_id);
       });
-      if (lines.size >= atOnceMax) await Promise.race(lines.values());
+      if (atHand.size >= atOnceMax) await Promise.race(atHand);
     }
   };
   void work();
