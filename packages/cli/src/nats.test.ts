@@ -51,7 +51,7 @@ describe("requests over NATS", () => {
       new Promise<Response>((resolve) => {
         release.push(() => resolve(Response.json({ events: [], next: null })));
       });
-    answerRequests({
+    const answered = answerRequests({
       endpoint: { base: "http://127.0.0.1:9", fetch: slow },
       nc: { subscribe: asked } as unknown as NatsConnection,
       prefix: "runwire",
@@ -67,7 +67,8 @@ describe("requests over NATS", () => {
       await expect.poll(() => release.length, { interval: 1 }).toBe(i + 1);
       release[i]?.();
     }
-    await expect.poll(() => taken).toBe(200);
+    await answered;
+    expect(taken).toBe(200);
   });
 });
 
@@ -429,6 +430,24 @@ describe.skipIf(!hasNats)("runwire nats", () => {
       code: 1,
       err: expect.stringMatching(/subjects overlap.*let no other capture more than greedy\.events\.>/),
     });
+  });
+
+  it("says in one line that its account may not listen, and ends [RW-NATS-5]", async () => {
+    const conf = join(folder, "locked.conf");
+    writeFileSync(
+      conf,
+      'authorization { users: [{ user: me, password: s3cret, permissions: { subscribe: ["_INBOX.>"] } }] }\n',
+    );
+    const locked = await natsServer(join(folder, "locked"), "-c", conf);
+    const at = locked.url.replace("nats://", "nats://me:s3cret@");
+    const { code, out, err } = await start(["nats", "--nats", at], server.env).exited;
+    await locked.kill();
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    const lines = err.trim().split("\n");
+    expect(lines.at(-1)).toMatch(
+      /^runwire: NATS does not let this account listen on runwire\.ask\.default\./,
+    );
+    expect(lines.every((line) => line.startsWith("runwire: "))).toBe(true);
   });
 
   it("brings its credentials, over TLS too, and never says them [RW-NATS-5]", async () => {

@@ -29,12 +29,16 @@ export async function bridge(endpoint: Endpoint, options: BridgeOptions): Promis
     const tenant = await tenantOf(endpoint, options);
     const subjects = subjectsOf(prefix, tenant, dialect);
     const kept = await keptBy({ prefix, subjects, connected, signal, say, stream: options.stream });
-    answerRequests({ endpoint, nc: connected.nc, prefix, dialect, subjects, ingest, say });
-    await connected.nc.flush();
     const where = kept.stream === undefined ? "not kept by JetStream" : `kept by stream ${kept.stream}`;
     const ready = (): void =>
       options.ready(`publishing runs of ${tenant} on ${subjects.allEvents}, ${where}`);
-    await publishRuns({ ...kept, endpoint, dialect, subjects, signal, now: systemClock.nowMs, say, ready });
+    const answering = answerRequests({ endpoint, nc: connected.nc, prefix, dialect, subjects, ingest, say });
+    const publish = async (): Promise<void> => {
+      await connected.nc.flush();
+      await publishRuns({ ...kept, endpoint, dialect, subjects, signal, now: systemClock.nowMs, say, ready });
+    };
+    const publishing = publish();
+    await Promise.race([answering.then(() => publishing), publishing]);
   } finally {
     // What waits goes out; a server that is away is not waited for.
     await (connected.nc.isClosed() ? undefined : connected.nc.close());

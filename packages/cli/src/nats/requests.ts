@@ -1,7 +1,7 @@
 // What subscribers ask for over NATS: a snapshot, the messages after a number, and to append events. Each is a request to
 // the server, and its answer or refusal the reply.
 
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { type Msg, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import { type Endpoint, followMessages, gateway, type ProducerClaim } from "@runwire/client";
 import { isObject, type Message, RunwireError } from "@runwire/protocol";
 import { runIn, type Subjects } from "./subjects.js";
@@ -25,17 +25,20 @@ const atOnceMax = 64;
 const replyBytesMax = 1024;
 const messagesMax = 500;
 
-export function answerRequests(parts: RequestParts): void {
+/** Until the connection is closed. Throws an Error with one line where NATS lets nobody listen. */
+export async function answerRequests(parts: RequestParts): Promise<void> {
   const { subjects, ingest } = parts;
-  serve(parts, subjects.asked, replay);
-  // Otherwise nobody listens, and NATS says so.
-  if (ingest) serve(parts, subjects.written, write);
+  await Promise.all([
+    serve(parts, subjects.asked, replay),
+    // Otherwise nobody listens, and NATS says so.
+    ...(ingest ? [serve(parts, subjects.written, write)] : []),
+  ]);
 }
 
 type Answer = (parts: RequestParts, run_id: string, msg: Msg) => Promise<object>;
 
 /** One run's requests are answered in their order. */
-function serve(parts: RequestParts, subject: string, answer: Answer): void {
+async function serve(parts: RequestParts, subject: string, answer: Answer): Promise<void> {
   const { nc, prefix, say } = parts;
   const lines = new Map<string, Promise<void>>();
   const atHand = new Set<Promise<void>>();
@@ -48,7 +51,7 @@ function serve(parts: RequestParts, subject: string, answer: Answer): void {
     });
     if (msg.reply) msg.respond(JSON.stringify(told));
   };
-  const work = async (): Promise<void> => {
+  try {
     for await (const msg of nc.subscribe(subject, { queue })) {
       const run_id = runIn(msg.subject, prefix);
       const before = lines.get(run_id) ?? Promise.resolve();
@@ -61,8 +64,15 @@ function serve(parts: RequestParts, subject: string, answer: Answer): void {
       });
       if (atHand.size >= atOnceMax) await Promise.race(atHand);
     }
-  };
-  void work();
+  } catch (cause) {
+    if (!(cause instanceof PermissionViolationError)) throw cause;
+    throw new Error(
+      `NATS does not let this account listen on ${subject}; let it, or name another with --creds`,
+      {
+        cause,
+      },
+    );
+  }
 }
 
 /** `{"after":N,"limit":M}` or `{"snapshot":true,"after":N}`; the answer is `{"messages":[…],"next":N|null}`. */
