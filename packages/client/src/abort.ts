@@ -20,3 +20,15 @@ export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
     unlink: () => parent?.removeEventListener("abort", pass),
   };
 }
+
+/** What `work` comes to; rejects with the signal's reason as soon as that aborts, for work that knows no signal. */
+export function unlessAborted<T>(work: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    Promise.resolve(work)
+      .then(resolve, reject)
+      .finally(() => signal?.removeEventListener("abort", stop));
+  });
+}

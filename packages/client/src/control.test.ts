@@ -133,4 +133,12 @@ describe("a plain request", () => {
     clock.advance(limits.answerMsMax);
     await expect(request).rejects.toThrow(`no answer within ${limits.answerMsMax} ms`);
   });
+
+  test("a request whose token never comes is given up, too", async () => {
+    const clock = manualClock();
+    const request = gateway({ base, clock, headers: () => new Promise(() => {}) }).getRun("r");
+    await clock.armed(limits.answerMsMax);
+    clock.advance(limits.answerMsMax);
+    await expect(request).rejects.toThrow(`no answer within ${limits.answerMsMax} ms`);
+  });
 });

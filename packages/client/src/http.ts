@@ -1,7 +1,7 @@
 // One request to a gateway. Sources, control and the producer all go through here, so that they agree on
 // what a refusal is and whether asking again may help.
 
-import { linkedAbort } from "./abort.js";
+import { linkedAbort, unlessAborted } from "./abort.js";
 import { type Clock, systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import { type Refusal, refusalOf, unreachable } from "./refusal.js";
@@ -38,7 +38,8 @@ export type Answer<T> = { readonly ok: true; readonly value: T } | Refusal;
 export async function ask(endpoint: Endpoint, call: Call): Promise<Answer<Response>> {
   const { signal } = call;
   try {
-    const own = typeof endpoint.headers === "function" ? await endpoint.headers() : endpoint.headers;
+    const { headers } = endpoint;
+    const own = typeof headers === "function" ? await unlessAborted(headers(), signal) : headers;
     // Called unbound: a browser's fetch refuses any other `this`.
     const send = endpoint.fetch ?? fetch;
     const response = await send(urlOf(endpoint, call.path), {

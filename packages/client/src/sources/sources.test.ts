@@ -229,6 +229,37 @@ describe("over WebSocket", () => {
   });
 });
 
+describe("a credential that never comes", () => {
+  const never = () => new Promise<never>(() => {});
+  const waiting: readonly (readonly [string, (base: string, wait: () => Promise<never>) => Source])[] = [
+    ["a token", (base, headers) => sseSource({ base, run_id, headers })],
+    ["a ticket", (base, ticket) => webSocketSource({ base, run_id, WebSocket, ticket })],
+  ];
+
+  test.each(waiting)("is silence, where it is %s: another is asked for", async (_, sourceOf) => {
+    const { base } = await serve([]);
+    const clock = manualClock();
+    const given = [never, async () => ({}) as never];
+    const read = readAll(
+      sourceOf(base, () => (given.shift() ?? never)()),
+      { clock },
+    );
+    await clock.armed(limits.silenceMsMax);
+    clock.advance(limits.silenceMsMax);
+    await clock.armed(0);
+    clock.advance(0);
+    expect(await read).toEqual(log);
+  });
+
+  test.each(waiting)("keeps nobody from leaving, where it is %s", async (_, sourceOf) => {
+    const { base } = await serve([]);
+    const left = new AbortController();
+    const read = readAll(sourceOf(base, never), { signal: left.signal });
+    setImmediate(() => left.abort(new Error("left")));
+    await expect(read).rejects.toThrow("left");
+  });
+});
+
 describe("several runs on one connection", () => {
   test("are each read once and in order, and end with the last one", async () => {
     const a = saying(["a1", "a2"], 0.1, "run_a");

@@ -2,6 +2,7 @@
 // has no back-pressure and hides both pings and the reason of a refused upgrade; each is made up for below.
 
 import { type ErrorCode, errorTable, isErrorCode, type Message, RunwireError } from "@runwire/protocol";
+import { unlessAborted } from "../abort.js";
 import { askJson, runPath, urlOf } from "../http.js";
 import { limits } from "../limits.js";
 import { dialectOf, endingOf, pagesOf, type RunStreamOptions, runStreamPath } from "./run-stream.js";
@@ -42,8 +43,9 @@ async function* readWebSocket(stream: WebSocketStreamOptions, at: Cursors, signa
   const construct = constructorOf(stream);
   let ticket: string | undefined;
   try {
-    ticket = await stream.ticket?.();
+    ticket = await unlessAborted(stream.ticket?.(), signal);
   } catch (cause) {
+    signal.throwIfAborted();
     if (cause instanceof RunwireError && !cause.row.retry) throw cause;
     return { close: "broken", cause };
   }
