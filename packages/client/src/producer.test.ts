@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import type { Draft } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
@@ -172,10 +173,13 @@ describe("a producer", () => {
     [409, "KAI-RUN-ENDED-0001"],
     [422, "KAI-STREAM-PROTO-0001"],
   ])("that is refused with %i %s writes no more and says why", async (status, code) => {
-    const producer = await open([{ status, code }]);
+    const { signal } = new AbortController();
+    const producer = await open([{ status, code }], { signal });
     producer.push(text("a"));
     await expect(producer.flush()).rejects.toMatchObject({ code });
     expect(producer.signal.reason).toMatchObject({ code });
+    // Whoever gave it a signal may open thousands.
+    expect(getEventListeners(signal, "abort")).toEqual([]);
     expect(() => producer.push(text("b"))).toThrow(expect.objectContaining({ code }));
     expect(server.stored).toEqual([]);
   });

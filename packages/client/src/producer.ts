@@ -144,13 +144,13 @@ export function openProducer(options: ProducerOptions): Producer {
 
   function stop(): void {
     over.abort(new Error("the producer is closed"));
-    over.unlink();
   }
 
-  // A timer that is left would keep a process from ending.
+  // A timer that is left would keep a process from ending, and a link that is left, this producer in memory.
   over.signal.addEventListener("abort", () => {
     cancelLinger?.();
     cancelBeat();
+    over.unlink();
   });
   if (!over.signal.aborted) rest();
   return {
