@@ -3,7 +3,7 @@
 import { gateway, type StandingApproval } from "@runwire/client";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
-import { tabbed, table } from "./terminal.js";
+import { listing } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
 import { ageWords } from "./watch/words.js";
 
@@ -42,7 +42,6 @@ export function addApprovals(program: Command): void {
   );
 }
 
-/** A table where a person reads it, tabs where a program does. */
 function listOf(found: readonly StandingApproval[], nowMs: number): string {
   const rows = found.map(({ tool, session_id, answered_at, run_id }) => [
     oneLine(tool),
@@ -50,5 +49,5 @@ function listOf(found: readonly StandingApproval[], nowMs: number): string {
     ageWords(nowMs - Date.parse(answered_at)),
     run_id,
   ]);
-  return process.stdout.isTTY ? table(columns, rows) : tabbed(columns, rows);
+  return listing(columns, rows);
 }

@@ -4,7 +4,7 @@ import { gateway } from "@runwire/client";
 import type { Decision, EvidencePack, Facts, Review } from "@runwire/protocol";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
-import { tabbed, table } from "./terminal.js";
+import { listing } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
 
 interface EvidenceFlags extends ServerFlags {
@@ -80,8 +80,9 @@ function rowOf({ at, who, kind, decision, ...about }: Decision, reviewed: string
   return [at, who, kind, decision, told.length > shownCharsMax ? `${told.slice(0, shownCharsMax)}…` : told];
 }
 
-/** A table where a person reads it, tabs where a program does. */
 function list(names: readonly string[], rows: readonly (readonly string[])[]): string {
-  const safe = rows.map((row) => row.map((cell) => oneLine(cell)));
-  return process.stdout.isTTY ? table(names, safe) : tabbed(names, safe);
+  return listing(
+    names,
+    rows.map((row) => row.map(oneLine)),
+  );
 }

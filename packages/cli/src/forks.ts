@@ -3,7 +3,7 @@
 import { type Checkpoint, type Endpoint, type ForkedRun, gateway } from "@runwire/client";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
-import { paintFor, type Terminal, tabbed, table } from "./terminal.js";
+import { listing } from "./terminal.js";
 import { ageWords } from "./watch/words.js";
 
 interface ForkFlags extends ServerFlags {
@@ -66,18 +66,13 @@ function addCheckpoints(program: Command): void {
       const { checkpoints: found } = await gateway(endpoint).checkpoints(run_id);
       if (flags.json) for (const one of found) process.stdout.write(`${JSON.stringify(one)}\n`);
       else if (found.length === 0) process.stderr.write(`${run_id} has no checkpoints\n`);
-      else process.stdout.write(`${checkpointList(found, Date.now(), process.stdout, process.env)}\n`);
+      else process.stdout.write(`${checkpointList(found, Date.now())}\n`);
     }),
   );
 }
 
-/** A table where a person reads it, tabs where a program does. Those that are gone are grey. */
-function checkpointList(
-  checkpoints: readonly Checkpoint[],
-  nowMs: number,
-  to: Terminal,
-  env: NodeJS.ProcessEnv,
-): string {
+/** Those that are gone are grey. */
+function checkpointList(checkpoints: readonly Checkpoint[], nowMs: number): string {
   const rows = checkpoints.map(({ checkpoint_id, step_index, step_kind, pos, ts, bytes }) => [
     checkpoint_id,
     String(step_index),
@@ -86,13 +81,7 @@ function checkpointList(
     ageWords(nowMs - Date.parse(ts)),
     bytes === null ? "gone" : String(bytes),
   ]);
-  if (!to.isTTY) return tabbed(columns, rows);
-  const paint = paintFor(to, env);
-  const [head = "", ...lines] = table(columns, rows).split("\n");
-  return [
-    paint("bold", head),
-    ...lines.map((line, i) => (checkpoints[i]?.kept ? line : paint("grey", line))),
-  ].join("\n");
+  return listing(columns, rows, { colourOf: (row) => (checkpoints[row]?.kept ? undefined : "grey") });
 }
 
 function pointOf({ at, checkpoint: checkpoint_id }: ForkFlags): {

@@ -4,7 +4,7 @@ import { gateway } from "@runwire/client";
 import type { InboxItem } from "@runwire/protocol";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
-import { tabbed, table } from "./terminal.js";
+import { listing } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
 import { ageWords, inputWords } from "./watch/words.js";
 
@@ -28,7 +28,6 @@ export function addInbox(program: Command): void {
   );
 }
 
-/** A table where a person reads it, tabs where a program does. */
 function listOf(items: readonly InboxItem[], nowMs: number, to: string): string {
   const rows = items.map((item) => [
     item.run_id,
@@ -36,7 +35,7 @@ function listOf(items: readonly InboxItem[], nowMs: number, to: string): string 
     ageWords(nowMs - Date.parse(item.asked_at)),
     `${answerTo(item)}${to}`,
   ]);
-  return process.stdout.isTTY ? table(columns, rows) : tabbed(columns, rows);
+  return listing(columns, rows);
 }
 
 function aboutOf({ kind, tool, input_preview, question, title, prompt_preview }: InboxItem): string {

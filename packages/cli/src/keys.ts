@@ -15,7 +15,7 @@ import {
 import type { Command } from "commander";
 import { parseDuration } from "./duration.js";
 import { readEach } from "./settings.js";
-import { paintFor, printable, type Terminal, tabbed, table } from "./terminal.js";
+import { listing, printable, type Terminal } from "./terminal.js";
 
 interface CreateFlags {
   readonly tenant: string;
@@ -100,7 +100,7 @@ function list(flags: { readonly tenant?: string; readonly json?: boolean; readon
   process.stdout.write(`${listOf(keys, process.stdout, process.env)}\n`);
 }
 
-/** A table where a person reads it, tabs where a program does. */
+/** Those that open nothing any more are grey. */
 export function listOf(keys: readonly KeyRecord[], to: Terminal, env: NodeJS.ProcessEnv): string {
   const rows = keys.map((key) => [
     key.id,
@@ -111,14 +111,8 @@ export function listOf(keys: readonly KeyRecord[], to: Terminal, env: NodeJS.Pro
     key.created_at.slice(0, 10),
     key.expires_at?.slice(0, 10) ?? "never",
   ]);
-  if (!to.isTTY) return tabbed(columns, rows);
-  const paint = paintFor(to, env);
-  const [head = "", ...lines] = table(columns, rows).split("\n");
-  const painted = keys.map((key, index) => {
-    const line = lines[index] ?? "";
-    return stateOf(key) === "active" ? line : paint("grey", line);
-  });
-  return [paint("bold", head), ...painted].join("\n");
+  const isActive = keys.map((key) => stateOf(key) === "active");
+  return listing(columns, rows, { colourOf: (row) => (isActive[row] ? undefined : "grey"), to, env });
 }
 
 function revoke(given: string, flags: { readonly data?: string }): void {

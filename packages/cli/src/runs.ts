@@ -4,7 +4,7 @@ import { gateway, type RunRecord } from "@runwire/client";
 import { isRunState, type RunState, runStates } from "@runwire/protocol";
 import { type Command, Option } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
-import { type Paint, paintFor, type Terminal, tabbed, table } from "./terminal.js";
+import { type Colour, listing } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
 import { layOut } from "./watch/line.js";
 import { ageWords } from "./watch/words.js";
@@ -58,7 +58,7 @@ export function addRuns(program: Command): void {
             ? "no run waits for its plan; `runwire inbox` lists what else waits for a person"
             : "there are no such runs; `runwire run` starts one";
         process.stderr.write(`${hint}\n`);
-      } else process.stdout.write(`${runList(found, Date.now(), process.stdout, process.env)}\n`);
+      } else process.stdout.write(`${runList(found, Date.now())}\n`);
     }),
   );
 }
@@ -76,13 +76,7 @@ function countOf(text: string): number {
   throw new Error(`--limit: ${JSON.stringify(text)} is not possible; it takes 1 to ${runsMax}`);
 }
 
-/** A table where a person reads it, tabs where a program does. */
-export function runList(
-  runs: readonly RunRecord[],
-  nowMs: number,
-  to: Terminal,
-  env: NodeJS.ProcessEnv,
-): string {
+function runList(runs: readonly RunRecord[], nowMs: number): string {
   const rows = runs.map(({ run_id, state, created_at, title, prompt_preview, agent }) => [
     run_id,
     state,
@@ -91,20 +85,16 @@ export function runList(
     oneLine(title ?? prompt_preview ?? ""),
     agent ?? "",
   ]);
-  if (!to.isTTY) return tabbed(columns, rows);
-  const paint = paintFor(to, env);
-  const [head = "", ...lines] = table(columns, rows)
-    .split("\n")
-    .map((line) => cutTo(line, to.columns ?? 80));
-  return [paint("bold", head), ...lines.map((line, i) => painted(paint, line, runs[i]?.state))].join("\n");
+  return listing(columns, rows, { colourOf: (row) => colourOf(runs[row]?.state), fit: cut });
 }
 
-function cutTo(text: string, columns: number): string {
+function cut(text: string): string {
+  const columns = process.stdout.columns ?? 80;
   return layOut({ gutter: [], spans: [{ text }], fit: "cut", hang: 0 }, { columns, colour: false })[0] ?? "";
 }
 
-function painted(paint: Paint, line: string, state: RunState | undefined): string {
-  if (state === "error") return paint("red", line);
-  if (state === "awaiting_approval" || state === "paused") return paint("yellow", line);
-  return state === "done" || state === "aborted" ? paint("grey", line) : line;
+function colourOf(state: RunState | undefined): Colour | undefined {
+  if (state === "error") return "red";
+  if (state === "awaiting_approval" || state === "paused") return "yellow";
+  return state === "done" || state === "aborted" ? "grey" : undefined;
 }

@@ -5,16 +5,42 @@ import { widthOf } from "./watch/width.js";
 /** A stream that people may be reading. */
 export interface Terminal {
   readonly isTTY?: boolean;
-  readonly columns?: number;
 }
 
 const codes = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const;
-export type Paint = (colour: keyof typeof codes, text: string) => string;
+export type Colour = keyof typeof codes;
+export type Paint = (colour: Colour, text: string) => string;
+
+export interface Look {
+  /** Of each row. A listing that has colours has bold names of columns, too. */
+  readonly colourOf?: (row: number) => Colour | undefined;
+  /** What of a line is shown. */
+  readonly fit?: (line: string) => string;
+  readonly to?: Terminal;
+  readonly env?: NodeJS.ProcessEnv;
+}
 
 export function paintFor(stream: Terminal, env: NodeJS.ProcessEnv): Paint {
   // https://no-color.org
   if (!stream.isTTY || (env.NO_COLOR ?? "") !== "") return (_colour, text) => text;
   return (colour, text) => `\u001b[${codes[colour]}m${text}\u001b[0m`;
+}
+
+/** A table where a person reads it, tabs where a program does. */
+export function listing(
+  names: readonly string[],
+  rows: readonly (readonly string[])[],
+  { colourOf, fit = (line) => line, to = process.stdout, env = process.env }: Look = {},
+): string {
+  if (!to.isTTY) return tabbed(names, rows);
+  const [head = "", ...lines] = table(names, rows).split("\n").map(fit);
+  if (colourOf === undefined) return [head, ...lines].join("\n");
+  const paint = paintFor(to, env);
+  const painted = lines.map((line, row) => {
+    const colour = colourOf(row);
+    return colour === undefined ? line : paint(colour, line);
+  });
+  return [paint("bold", head), ...painted].join("\n");
 }
 
 /** Columns of equal width, under their names. */
