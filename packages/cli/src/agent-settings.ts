@@ -3,6 +3,7 @@
 // Only its types: most commands that read settings need no agent, and would wait for its code.
 import type { HookCommand, McpServer } from "@runwire/engine";
 import { isObject } from "@runwire/protocol";
+import { jsonIn } from "./json.js";
 
 export interface AgentSettings {
   /** A command may do whatever the server's user may. */
@@ -26,7 +27,7 @@ export const defaultAgentSettings: AgentSettings = {
 
 /** Throws an Error that names the server and the member that is wrong, and never its value, which may be a secret. */
 export function readMcp(text: string): readonly McpServer[] {
-  const value = parsed(text);
+  const value = jsonIn(text);
   if (!isObject(value)) throw new Error(`it takes a JSON object, as ${exampleText}`);
   return Object.entries(value).map(([name, given]) => serverOf(name, given));
 }
@@ -105,12 +106,3 @@ const memberRows: { readonly [member: string]: MemberRow } = {
   callMs: milliseconds,
   connectMs: milliseconds,
 };
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    // It is refused like any other that is no object.
-    return undefined;
-  }
-}

@@ -4,6 +4,7 @@
 import { type ApprovalAnswer, type Endpoint, follow, gateway, sseSource } from "@runwire/client";
 import { is, isObject, type Transcript } from "@runwire/protocol";
 import { type Command, Option } from "commander";
+import { jsonIn } from "./json.js";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { oneLine } from "./watch/harmless.js";
 import { inputWords } from "./watch/words.js";
@@ -160,18 +161,9 @@ function answerOf({ decision, reason }: ApproveFlags): ApprovalAnswer {
 
 function inputOf(text: string | undefined): unknown {
   if (text === undefined) return undefined;
-  const input = parsed(text);
+  const input = jsonIn(text);
   if (isObject(input)) return input;
   throw new Error(
     `--input: ${oneLine(JSON.stringify(text))} is not possible; it takes JSON, as '{"query":"uPlot"}'`,
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // It is refused like any other that is no object.
-    return undefined;
-  }
 }

@@ -3,6 +3,7 @@
 import { basename } from "node:path";
 import type { HookCommand, HookPoint } from "@runwire/engine";
 import { isObject } from "@runwire/protocol";
+import { jsonIn } from "./json.js";
 
 const points: { readonly [P in HookPoint]: true } = {
   pre_tool_use: true,
@@ -18,7 +19,8 @@ const exampleText = '[{"point": "pre_tool_use", "tools": ["shell"], "command": [
 
 /** Throws an Error that names the hook and the member that is wrong. */
 export function readHooks(text: string): readonly HookCommand[] {
-  const value = parsed(text);
+  // Empty: a list without hooks in runwire.config.json.
+  const value = text === "" ? [] : jsonIn(text);
   if (!Array.isArray(value)) throw new Error(`it takes a JSON list, as ${exampleText}`);
   if (value.length > hooksMax) throw new Error(`it takes ${hooksMax} hooks at most`);
   const hooks: HookCommand[] = [];
@@ -79,15 +81,4 @@ const namePattern = /^[A-Za-z0-9_.-]{1,48}$/;
 
 function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string" && !item.includes("\0"));
-}
-
-function parsed(json: string): unknown {
-  // An empty list of runwire.config.json.
-  if (json === "") return [];
-  try {
-    return JSON.parse(json);
-  } catch {
-    // It is refused like any other that is no list.
-    return undefined;
-  }
 }
