@@ -9,7 +9,7 @@ import { leaving } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { addShowOptions, checkShowFlags, type ShowFlags } from "./watch/flags.js";
 import { play, type Shown, shownFrom } from "./watch/play.js";
-import { pipeScreen, terminalScreen } from "./watch/screen.js";
+import { ownScreen } from "./watch/screen.js";
 import { durationWords } from "./watch/words.js";
 import { badLines } from "./wires/bad-lines.js";
 import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
@@ -58,14 +58,10 @@ async function showRecorded(
   step: number,
   { json, dialect, full = false, children = "show" }: ReplayFlags,
 ): Promise<void> {
-  const { stdout, env } = process;
   const { signal } = leaving();
   const clock = systemClock;
   const shown = shownFrom(events, step, { speed, clock, signal });
-  const live = stdout.isTTY === true && env.TERM !== "dumb";
-  const screen = live
-    ? terminalScreen(stdout, (env.NO_COLOR ?? "") === "")
-    : pipeScreen((text) => stdout.write(text));
+  const { screen, live } = ownScreen();
   try {
     if (json) await sayRecorded(shown, dialect);
     else await play(shown, { screen, clock, signal, speed, live, full, children });

@@ -13,6 +13,16 @@ export interface Screen {
   clear(): void;
 }
 
+/** That of this process, and whether what goes on can be drawn on it. */
+export function ownScreen(): { readonly screen: Screen; readonly live: boolean } {
+  const { stdout, env } = process;
+  const live = stdout.isTTY === true && env.TERM !== "dumb";
+  const screen = live
+    ? terminalScreen(stdout, (env.NO_COLOR ?? "") === "")
+    : pipeScreen((text) => stdout.write(text));
+  return { screen, live };
+}
+
 export function pipeScreen(write: (text: string) => void): Screen {
   return {
     columns: null,

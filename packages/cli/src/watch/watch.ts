@@ -10,7 +10,7 @@ import { cutLine } from "./lines.js";
 import { liveLines, wheelMs } from "./live.js";
 import { press, promptLine, type Reply } from "./prompt.js";
 import { render } from "./render.js";
-import { pipeScreen, terminalScreen } from "./screen.js";
+import { ownScreen } from "./screen.js";
 import { type Ask, firstTimeline, type Manner, type Timeline } from "./timeline.js";
 
 export interface WatchOptions {
@@ -27,12 +27,9 @@ export async function watch(
   run_id: string,
   options: WatchOptions,
 ): Promise<Timeline["end"]> {
-  const { stdin, stdout, stderr, env } = process;
-  const live = stdout.isTTY === true && env.TERM !== "dumb";
+  const { stdin, stderr } = process;
+  const { screen, live } = ownScreen();
   const prompts = live && stdin.isTTY === true;
-  const screen = live
-    ? terminalScreen(stdout, (env.NO_COLOR ?? "") === "")
-    : pipeScreen((text) => stdout.write(text));
   const manner = (): Manner => ({
     live,
     prompts,
