@@ -16,12 +16,10 @@ import { fitting } from "./fitting.js";
 export type End = Extract<RunState, "done" | "error" | "aborted">;
 
 export interface Written {
-  readonly run_id: string;
   /** Resolves when there is room for more. Throws a RunwireError where the event could not be stored. */
   take(e: Event): Promise<void>;
   /** Ends it, where neither the wire nor anybody else has: as its turn ended, or else as an error. */
   cutOff(reason: string): void;
-  readonly isOpen: boolean;
   /** How it ended, and whether the wire had said so. */
   readonly end: Promise<{ readonly state: End; readonly isOurs: boolean }>;
 }
@@ -147,10 +145,6 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   }
 
   return {
-    run_id,
-    get isOpen() {
-      return isOpen;
-    },
     end: followToEnd().catch(lost),
     async take(e) {
       // Pausing is not reading on: the pipe fills, and its writer waits.
