@@ -328,7 +328,11 @@ describe("runwire record", () => {
     await server.again();
     run.type(`${chunk("second")}{"reply":"done"}\n`);
     run.close();
-    expect((await record.exited).code).toBe(0);
+    const recorded = await record.exited;
+    expect(recorded.code).toBe(0);
+    expect(recorded.err).toMatch(
+      /^runwire: the connection to .* was lost; trying again\nrunwire: connected again\nrun_\w+ is done; /,
+    );
     const replay = await fetch(
       `${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runwire&detail=full`,
     );

@@ -1,13 +1,14 @@
 // A run on the terminal from its first event to its last, over any number of connections. A thin shell: what is shown
 // is `render`'s and `liveLines`' to say.
 
-import { type Endpoint, follow, gateway, type Status, sseSource } from "@runwire/client";
+import { type Endpoint, follow, gateway, sseSource } from "@runwire/client";
 import { RunwireError } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 import { listenToKeys } from "./keyboard.js";
 import type { Line } from "./line.js";
 import { cutLine } from "./lines.js";
 import { liveLines, wheelMs } from "./live.js";
+import { onLoss, sayLoss } from "./loss.js";
 import { press, promptLine, type Reply } from "./prompt.js";
 import { render } from "./render.js";
 import { ownScreen } from "./screen.js";
@@ -27,7 +28,7 @@ export async function watch(
   run_id: string,
   options: WatchOptions,
 ): Promise<Timeline["end"]> {
-  const { stdin, stderr } = process;
+  const { stdin } = process;
   const { screen, live } = ownScreen();
   const prompts = live && stdin.isTTY === true;
   const manner = (): Manner => ({
@@ -58,15 +59,11 @@ export async function watch(
     lines = [];
   }
 
-  function onStatus({ state }: Status): void {
-    if (state === "connecting" || (state === "waiting") === lost) return;
-    lost = state === "waiting";
-    const told = lost
-      ? `runwire: the connection to ${endpoint.base} was lost; trying again\n`
-      : "runwire: connected again\n";
+  const onStatus = onLoss((isLost) => {
+    lost = isLost;
     if (live) draw();
-    else stderr.write(told);
-  }
+    else sayLoss(endpoint.base, isLost);
+  });
 
   function onKey(key: string): void {
     if (asked === undefined) return;

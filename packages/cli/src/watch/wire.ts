@@ -1,15 +1,15 @@
 // A run as its wire has it, one object a line: for programs. The log is followed as it is and said here, so that every
 // dialect is read by one way, across reconnects too.
 
-import { type Endpoint, follow, type Status, sseSource } from "@runwire/client";
+import { type Endpoint, follow, sseSource } from "@runwire/client";
 import { type Dialect, endsRun, is } from "@runwire/protocol";
+import { onLoss, sayLoss } from "./loss.js";
 import type { Timeline } from "./timeline.js";
 
 export interface WireOptions {
   readonly dialect: Dialect;
   readonly full: boolean;
   readonly signal: AbortSignal;
-  readonly onStatus?: (status: Status) => void;
 }
 
 export interface WireListener {
@@ -24,7 +24,7 @@ export interface WireListener {
 export async function followWire(
   endpoint: Endpoint,
   run_id: string,
-  { dialect, full, signal, onStatus }: WireOptions,
+  { dialect, full, signal }: WireOptions,
   to: WireListener,
 ): Promise<Timeline["end"]> {
   let state = dialect.first;
@@ -36,7 +36,8 @@ export async function followWire(
     backpressure: "lossless",
     ...(full ? { detail: "full" } : {}),
   });
-  for await (const item of follow(source, { signal, ...(onStatus === undefined ? {} : { onStatus }) })) {
+  const onStatus = onLoss((isLost) => sayLoss(endpoint.base, isLost));
+  for await (const item of follow(source, { signal, onStatus })) {
     if (item.kind === "gap") to.gap?.(item.from, item.to);
     if (item.kind === "reset") {
       state = dialect.first;
