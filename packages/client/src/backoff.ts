@@ -1,5 +1,6 @@
-// The one back-off of the project: exponential with full jitter, so that a thousand clients that lost the
-// same server do not come back in the same moment.
+// The back-off of all that waits for a server, be it a gateway or NATS (how models are asked again is the engine's):
+// exponential with full jitter, so that a thousand clients that lost the same server do not come back in the same
+// moment.
 
 import { type Clock, wait } from "./clock.js";
 import type { Answer, Refusal } from "./http.js";
@@ -8,6 +9,8 @@ import { limits } from "./limits.js";
 export interface Backoff {
   /** Attempts in a row that brought nothing. */
   readonly attempts: number;
+  /** The next wait is at most this long. */
+  readonly ceilingMs: number;
   /** How long to wait now; counts an attempt. */
   nextMs(): number;
   /** Something came: the next wait is short again. */
@@ -17,14 +20,18 @@ export interface Backoff {
 /** `random` gives numbers in [0, 1), like Math.random. */
 export function backoff(random: () => number): Backoff {
   let attempts = 0;
+  const ceilingMs = (): number => Math.min(limits.backoffMsMax, limits.backoffMsFirst * 2 ** attempts);
   return {
     get attempts() {
       return attempts;
     },
+    get ceilingMs() {
+      return ceilingMs();
+    },
     nextMs() {
-      const ceilingMs = Math.min(limits.backoffMsMax, limits.backoffMsFirst * 2 ** attempts);
+      const delayMs = Math.floor(random() * ceilingMs());
       attempts += 1;
-      return Math.floor(random() * ceilingMs);
+      return delayMs;
     },
     reset() {
       attempts = 0;

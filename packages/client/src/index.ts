@@ -1,5 +1,6 @@
 export type * from "./answers.js";
 export { type Asked, followAsked } from "./asked.js";
+export { type Backoff, backoff } from "./backoff.js";
 export { type Clock, systemClock, wait } from "./clock.js";
 export {
   type ApprovalAnswer,

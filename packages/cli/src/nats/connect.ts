@@ -8,7 +8,7 @@ import {
   type NatsConnection,
   type NodeConnectionOptions,
 } from "@nats-io/transport-node";
-import { systemClock, wait } from "@runwire/client";
+import { backoff, systemClock, wait } from "@runwire/client";
 
 export interface NatsFlags {
   readonly nats: string;
@@ -24,8 +24,6 @@ export interface Connected {
   up(): Promise<void>;
 }
 
-const againMsMin = 250;
-const againMsMax = 10_000;
 const connectMsMax = 2000;
 
 /** Throws an Error with one line where trying again cannot help: credentials, files, an address that is none. */
@@ -47,7 +45,8 @@ export async function connectNats(
     ignoreAuthErrorAbort: true,
   };
   const name = shownUrl(flags.nats);
-  for (let againMs = againMsMin; ; againMs = Math.min(againMs * 2, againMsMax)) {
+  const pause = backoff(Math.random);
+  for (;;) {
     try {
       const nc = await connect(options);
       say(`connected to NATS ${nc.info?.version ?? ""} at ${name}`);
@@ -57,9 +56,9 @@ export async function connectNats(
         throw new Error(`NATS at ${name} refuses these credentials; check RUNWIRE_NATS, --creds and --cert`);
       const why = error instanceof Error ? error.message : String(error);
       say(
-        `NATS at ${name} cannot be reached (${why === "timeout" ? "it does not speak NATS, or too slowly" : why}); trying again in ${againMs / 1000} s`,
+        `NATS at ${name} cannot be reached (${why === "timeout" ? "it does not speak NATS, or too slowly" : why}); trying again in ${pause.ceilingMs / 1000} s at most`,
       );
-      await wait(systemClock, againMs, signal);
+      await wait(systemClock, pause.nextMs(), signal);
     }
   }
 }

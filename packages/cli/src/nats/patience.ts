@@ -1,6 +1,6 @@
 // What is asked of NATS is asked again until it is done: it may be away, or slow to come back.
 
-import { systemClock, wait } from "@runwire/client";
+import { backoff, systemClock, wait } from "@runwire/client";
 import type { Connected } from "./connect.js";
 
 export interface PatienceParts {
@@ -16,14 +16,13 @@ export type Patience = <T>(
   isFinal: (error: unknown) => boolean,
 ) => Promise<T>;
 
-const againMsMin = 100;
-const againMsMax = 5000;
 /** Of a hiccup nobody need hear. */
 const triesSilent = 3;
 
 export function patience({ connected, signal, say }: PatienceParts): Patience {
   return async (what, work, isFinal) => {
-    for (let tries = 1; ; tries++) {
+    const pause = backoff(Math.random);
+    for (;;) {
       await connected.up();
       signal.throwIfAborted();
       try {
@@ -32,8 +31,8 @@ export function patience({ connected, signal, say }: PatienceParts): Patience {
         signal.throwIfAborted();
         if (isFinal(error)) throw error;
         const why = error instanceof Error ? error.message : String(error);
-        if (tries > triesSilent) say(`${what}: ${why}; trying again`);
-        await wait(systemClock, Math.min(againMsMin * 2 ** (tries - 1), againMsMax), signal);
+        if (pause.attempts >= triesSilent) say(`${what}: ${why}; trying again`);
+        await wait(systemClock, pause.nextMs(), signal);
       }
     }
   };
