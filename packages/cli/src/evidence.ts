@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { listing } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
+import { beginningOf } from "./watch/words.js";
 
 interface EvidenceFlags extends ServerFlags {
   readonly json?: boolean;
@@ -77,7 +78,8 @@ function rowOf({ at, who, kind, decision, ...about }: Decision, reviewed: string
   const how = [edited === true ? "edited" : null, covered_by === undefined ? null : "covered"];
   const words = [child, tool, ...how, question, answer, text, instruction, reason];
   const told = words.filter((word) => typeof word === "string").join(" · ");
-  return [at, who, kind, decision, told.length > shownCharsMax ? `${told.slice(0, shownCharsMax)}…` : told];
+  const shown = told.length > shownCharsMax ? `${beginningOf(told, shownCharsMax)}…` : told;
+  return [at, who, kind, decision, shown];
 }
 
 function list(names: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -295,6 +295,9 @@ describe("runwire evidence and review", () => {
     const edited = await external(asked);
     await command("approve", edited, "--input", '{"path":"/"}', "--reason", "only there");
     expect((await command("review", edited)).out).toMatch(/\tonce\tshell · edited · only there\n$/);
+    const long = await external();
+    await command("abort", long, "--reason", `x${"🐎".repeat(100)}`);
+    expect((await command("review", long)).out).toContain(`\tabort\tx${"🐎".repeat(49)}…\n`);
     const parent = await external();
     const child = await server.api.spawnChild(parent, { prompt: "help" });
     await command("abort", child.run_id, "--reason", "enough");

@@ -4,7 +4,15 @@ import type { Facts, Payloads, Plan, RunState } from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span, Style } from "./line.js";
 import type { Manner, Timeline, Tool, Voice } from "./timeline.js";
-import { durationWords, failureWords, inputWords, outputWords, usageWords, wholeWords } from "./words.js";
+import {
+  beginningOf,
+  durationWords,
+  failureWords,
+  inputWords,
+  outputWords,
+  usageWords,
+  wholeWords,
+} from "./words.js";
 
 /** What came of a run saying something. */
 export interface Said {
@@ -176,12 +184,8 @@ export function askedIn({ messages }: Facts): string {
 }
 
 export function askedLines(text: string, { full }: Manner): readonly Line[] {
-  const shown = full || text.length <= askedCharsMax ? text : beginningOf(text);
+  const shown = full || text.length <= askedCharsMax ? text : beginningOf(text, askedCharsMax);
   const untold = text.length - shown.length;
   const more = untold === 0 ? "" : `… (${untold.toLocaleString("en")} more)`;
   return blockOf("", `${harmless(shown)}${more}`, { mark: "> ", style: "bold" });
-}
-
-function beginningOf(text: string): string {
-  return text.slice(0, askedCharsMax).replace(/[\ud800-\udbff]$/, "");
 }

@@ -37,8 +37,13 @@ function valueWords(value: unknown, charsMax = wordsMax): string {
 }
 
 function short(text: string, charsMax = wordsMax): string {
-  const line = oneLine(text.slice(0, 4 * charsMax));
-  return line.length > charsMax ? `${line.slice(0, charsMax - 1)}…` : line;
+  const line = oneLine(beginningOf(text, 4 * charsMax));
+  return line.length > charsMax ? `${beginningOf(line, charsMax - 1)}…` : line;
+}
+
+/** Without the half of a character that a cut may leave. */
+export function beginningOf(text: string, charsMax: number): string {
+  return text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, "");
 }
 
 export function durationWords(ms: number): string {
