@@ -30,7 +30,8 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
   } catch (error) {
     // Somebody paused or redirected it at the last moment: the next round sees to that.
     if (!(error instanceof RunwireError) || error.code !== "KAI-RUN-STATE-0001") throw error;
-    await log.until(({ state }) => state !== "running");
+    // It may be running again by then.
+    await log.catchUp();
     await countUsed(log, thoughts.used);
   }
 }

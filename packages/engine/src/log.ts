@@ -11,6 +11,8 @@ export interface RunLog {
   write(...drafts: readonly Draft[]): Promise<void>;
   /** Resolves once this holds, or the run is over. */
   until(holds: (work: Work) => boolean): Promise<Work>;
+  /** Resolves when the fold has seen all that is in the log now. */
+  catchUp(): Promise<void>;
 }
 
 export async function openLog(
@@ -53,9 +55,13 @@ export async function openLog(
     return work;
   }
 
+  async function catchUp(): Promise<void> {
+    const last = (await head(run))?.views.full.pos ?? 0;
+    await until(({ pos }) => pos >= last);
+  }
+
   // What is there now is folded before anything is decided.
-  const last = (await head(run))?.views.full.pos ?? 0;
-  await until(({ pos }) => pos >= last);
+  await catchUp();
 
   return {
     get work() {
@@ -67,5 +73,6 @@ export async function openLog(
       await until(({ pos }) => pos >= last_pos);
     },
     until,
+    catchUp,
   };
 }
