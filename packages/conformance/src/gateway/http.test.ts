@@ -141,6 +141,16 @@ describe("a client of HTTP/1.0", () => {
   });
 });
 
+describe("a proxy that keeps its connections", () => {
+  it("for a minute never meets one that this server is closing", async () => {
+    const raw = await rawConnection(server.url);
+    raw.write(requestText(server.url, "GET", "/healthz", []));
+    await raw.until((answer) => answer.includes("\r\n\r\n"));
+    expect(Number(/^keep-alive: timeout=(\d+)/im.exec(raw.text)?.[1])).toBeGreaterThan(60);
+    raw.socket.destroy();
+  });
+});
+
 describe("a client that sends requests without waiting", () => {
   it("gets the answers in order, streams among them", async () => {
     const raw = await rawConnection(server.url);

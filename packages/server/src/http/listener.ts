@@ -9,14 +9,18 @@ const headersMs = 20_000;
 /** How often it is looked who is late. */
 const headersLookMs = 2000;
 
-/** How long a connection of HTTP/2 is kept on which nothing is asked; Node closes one of HTTP/1.1 after five seconds. */
-const idleMsDefault = 60_000;
+/**
+ * How long a connection is kept on which nothing is asked. Longer than the minute for which balancers and proxies keep
+ * theirs: who closes first must be whoever asks, or a question meets a connection that is being closed.
+ */
+const idleMsDefault = 75_000;
 
 /** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
 export function listener(tls: Tls | null, headerBytesMax: number, idleMs = idleMsDefault): Server {
   const options = {
     requestTimeout: 0,
     headersTimeout: headersMs,
+    keepAliveTimeout: idleMs,
     connectionsCheckingInterval: headersLookMs,
     maxHeaderSize: headerBytesMax,
   };
