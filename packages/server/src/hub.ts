@@ -235,7 +235,8 @@ function sharedRanges(): SharedRanges {
     },
     read(name, load, end) {
       const known = kept.get(name);
-      if (known !== undefined && (known.isWhole || known.range.to === end())) return inNextTurn(known.range);
+      if (known?.isWhole === true) return inNextTurn(known.range);
+      if (known?.range.to === end()) return known.range;
       let pending = loading.get(name);
       if (pending === undefined) {
         pending = load().then(
