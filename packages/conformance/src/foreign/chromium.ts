@@ -33,7 +33,8 @@ export async function openPage(): Promise<Page> {
   const browser = spawn(
     program ?? "",
     [...flags, "--remote-debugging-port=0", `--user-data-dir=${folder}`, "about:blank"],
-    { stdio: ["ignore", "ignore", "pipe"] },
+    // A group of its own: its helpers write to the folder for a while after it has gone.
+    { stdio: ["ignore", "ignore", "pipe"], detached: true },
   );
   const exited = once(browser, "exit");
   const address = await new Promise<string>((resolve, reject) => {
@@ -96,9 +97,9 @@ export async function openPage(): Promise<Page> {
     evaluate,
     async close() {
       socket.close();
-      browser.kill("SIGTERM");
+      process.kill(-(browser.pid as number), "SIGKILL");
       await exited;
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+      rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
     },
   };
 }
