@@ -1,23 +1,26 @@
-// Group commit: whatever waits is decided in order and written in one transaction.
+// Group commit: whatever has come is decided in order, and is written in one transaction.
 //
-//   append ─ waits ─▶ decide all, against the heads and what this batch wrote so far
+//   append ─ waits ─▶ decide, against the heads and all that is decided and not yet stored
+//                  ─▶ gather while the batch before is on its way to the disk
 //                  ─▶ one transaction on the writer thread (fsync)
-//                  ─▶ install heads and hot events, ring, answer
+//                  ─▶ install heads and hot events, hand the next batch over, answer, ring
 //
-// While a batch is on its way to the disk the next one gathers, so a flush is paid once per batch.
+// So a flush is paid once per batch, and neither the disk nor whoever decides waits for the other. What gathers rests
+// on the batch that is being written: where that fails, it is decided anew. And nobody is refused because of something
+// that is not stored: a refusal is told with the batch that it was decided in.
 
 import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
-import { endsBetween, type Head, isEnded } from "../../log/head.js";
-import { type Allowance, isFeed, type Place, type Record } from "../../log/record.js";
+import { endsBetween, type Head } from "../../log/head.js";
 import type { RunRecord } from "../../log/run-record.js";
-import { type RunMap, runMap } from "../../run-map.js";
-import type { RunKey, StoreObserver } from "../../store.js";
+import type { RunMap } from "../../run-map.js";
+import type { StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
+import { type Batch, changesLogs, newBatch, writesOf } from "./batch.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
-import { addHot, type HotRow, hotRows } from "./hot-row.js";
+import { hotRows } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
@@ -71,20 +74,20 @@ interface OtherRows {
   reject(error: unknown): void;
 }
 
-/** What a batch came to: everything that is written and installed together. */
-interface Batch {
-  readonly records: Record[];
-  readonly allowed: { readonly tenant: string; readonly allowance: Allowance }[];
-  readonly created: RunRecord[];
-  /** Of these, the ones that were created under a key, by it. */
-  readonly keyed: RunMap<RunRecord>;
-  /** By how much a tenant has more live runs than before. */
-  readonly born: Map<string, number>;
-  /** Heads as this batch leaves them. */
-  readonly fresh: RunMap<Head>;
-  /** Of these, the ones that are stored themselves. */
-  readonly kept: RunMap<RunKey>;
-  readonly decided: { readonly of: Waiting; readonly value: unknown }[];
+interface Decided {
+  readonly of: Waiting;
+  readonly value: unknown;
+}
+
+interface Refused {
+  readonly of: Waiting;
+  readonly error: unknown;
+}
+
+/** A batch, and who waits for it. */
+interface Gathering extends Batch {
+  readonly asked: (Decided | Refused)[];
+  readonly also: OtherRows[];
 }
 
 /** After a step of compaction that failed. */
@@ -95,128 +98,163 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   let others: OtherRows[] = [];
-  let arriving: readonly RunRecord[] = [];
+  let gathering = newGathering();
+  let writing: Gathering | undefined;
   const jobs: (() => Promise<void>)[] = [];
-  let working: Promise<void> | undefined;
+  let isAlone = false;
+  let isCalled = false;
   let closed = false;
+  let rest = (): void => {};
   let compactAfterMs = 0;
 
   const compactionIsDue = (): boolean => clock.monotonic() >= compactAfterMs && compact.isDue();
 
+  const isAtRest = (): boolean =>
+    writing === undefined &&
+    !isAlone &&
+    jobs.length === 0 &&
+    waiting.length === 0 &&
+    others.length === 0 &&
+    isEmpty(gathering);
+
   function work(): void {
-    if (working !== undefined || closed) return;
-    if (waiting.length === 0 && others.length === 0 && jobs.length === 0 && !compactionIsDue()) return;
-    // After the poll phase: everything that arrived in this turn of the loop goes into one transaction.
-    working = new Promise((resolve) => {
-      setImmediate(async () => {
-        await (jobs.shift() ?? flush)();
-        working = undefined;
-        resolve();
-        work();
-      });
+    if (isCalled) return;
+    isCalled = true;
+    // After the poll phase: everything that arrived in this turn of the loop is decided together.
+    setImmediate(() => {
+      isCalled = false;
+      turn();
     });
   }
 
-  async function flush(): Promise<void> {
+  function turn(): void {
+    if (closed || isAlone) return;
+    gather();
+    if (writing !== undefined) return;
+    const job = isEmpty(gathering) ? jobs.shift() : undefined;
+    if (job !== undefined) {
+      isAlone = true;
+      void job().then(() => {
+        isAlone = false;
+        work();
+      });
+    } else if (!isEmpty(gathering) || compactionIsDue()) void flush();
+    else if (isAtRest()) rest();
+  }
+
+  /** Decides what waits. A job changes what decisions rest on, so none is made while one is to run. */
+  function gather(): void {
+    if (jobs.length > 0) return;
     const asked = waiting;
-    const also = others;
     waiting = [];
-    others = [];
-    const batch = decideAll(asked);
-    const rows = hotRows(
-      batch.records,
-      lastRow + 1,
-      ({ tenant, by }) => batch.fresh.get(tenant, by)?.run.root_id ?? by,
-    );
+    for (const rows of others.splice(0)) {
+      gathering.also.push(rows);
+      gathering.others.push(...rows.list);
+    }
+    const nowMs = clock.now();
+    for (const of of asked) decide(of, nowMs);
+  }
+
+  function decide(of: Waiting, nowMs: number): void {
+    const { tenant } = of;
+    const { records, created, allowed, keyed, born, fresh, kept, asked } = gathering;
+    const now = (log: string): Head | undefined =>
+      fresh.get(tenant, log) ?? writing?.fresh.get(tenant, log) ?? headOf(tenant, log);
+    const keep = (log: string): void => kept.set(tenant, log, { tenant, run_id: log });
+    const bornIn = (batch: Batch | undefined): number => batch?.born.get(tenant) ?? 0;
+    const isWritten = (log: string): boolean =>
+      fresh.has(tenant, log) || writing?.fresh.has(tenant, log) === true;
+    const draft = draftwork({
+      nowMs,
+      ids,
+      headOf: now,
+      isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
+      // Whoever has just written to it has renewed it.
+      leaseLost: (run_id) => !isWritten(run_id) && watch.leaseLost(tenant, run_id),
+      createdUnder: (key) =>
+        keyed.get(tenant, key) ?? writing?.keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
+      liveRuns: () => watch.liveRuns(tenant) + bornIn(writing) + bornIn(gathering),
+    });
+    try {
+      const value = of.decide(draft.commit);
+      for (const record of draft.records) records.push(record);
+      let more = draft.created.length;
+      for (const run of draft.created) {
+        created.push(run);
+        if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
+      }
+      for (const allowance of draft.allowed) allowed.push({ tenant, allowance });
+      for (const log of draft.kept) keep(log);
+      for (const [log, head] of draft.heads) {
+        // An ended run is stored as such, with its head, in the commit that ends it.
+        if (endsBetween(now(log), head)) {
+          keep(log);
+          more -= 1;
+        }
+        fresh.set(tenant, log, head);
+      }
+      if (more !== 0) born.set(tenant, bornIn(gathering) + more);
+      asked.push({ of, value });
+    } catch (error) {
+      asked.push({ of, error });
+    }
+  }
+
+  async function flush(): Promise<void> {
+    const batch = gathering;
+    gathering = newGathering();
+    writing = batch;
+    const { records, fresh, asked, also } = batch;
+    const rows = hotRows(records, lastRow + 1, ({ tenant, by }) => fresh.get(tenant, by)?.run.root_id ?? by);
     const asOf = lastRow + rows.length;
     const beganMs = clock.monotonic();
-    arriving = batch.created;
     let step: CompactionStep | undefined;
     try {
-      const list = writesOf(batch, rows, asOf, age.now());
-      for (const { list: more } of also) list.push(...more);
-      step = await write(list, batch, asOf);
+      step = await write(writesOf(batch, rows, asOf, age.now()), batch, asOf);
     } catch (error) {
-      arriving = [];
-      observe?.commitFailed(error);
-      for (const { reject } of also) reject(error);
-      for (const { of } of batch.decided) of.reject(error);
+      fail(batch, error);
       return;
     }
     // One that stored nothing, like a tick with nothing due, is none.
-    if (batch.records.length > 0 || batch.kept.values().next().done !== true) {
+    if (changesLogs(batch)) {
       observe?.committed({
-        appends: batch.decided.length,
-        events: batch.records.length,
-        waitedMs: beganMs - (asked[0]?.sinceMs ?? beganMs),
+        appends: asked.filter(isDecided).length,
+        events: records.length,
+        waitedMs: beganMs - (asked[0]?.of.sinceMs ?? beganMs),
         writeMs: clock.monotonic() - beganMs,
       });
     }
-    arriving = [];
-    for (const head of batch.fresh.values()) {
+    writing = undefined;
+    for (const head of fresh.values()) {
       heads.set(head.run.tenant, head.run.run_id, head);
       watch.see(head);
     }
     for (const row of rows) hot.add(row);
     lastRow = asOf;
     step?.done();
+    // The next one first: telling everybody takes its time, and the disk is free.
+    gather();
+    if (!isEmpty(gathering)) void flush();
     for (const { resolve } of also) resolve();
-    for (const { of, value } of batch.decided) of.resolve(value);
-    for (const head of batch.fresh.values()) moved(head);
+    for (const one of asked) {
+      if (isDecided(one)) one.of.resolve(one.value);
+      else one.of.reject(one.error);
+    }
+    for (const head of fresh.values()) moved(head);
+    work();
   }
 
-  function decideAll(asked: readonly Waiting[]): Batch {
-    const batch: Batch = {
-      records: [],
-      created: [],
-      allowed: [],
-      keyed: runMap(),
-      born: new Map(),
-      fresh: runMap(),
-      kept: runMap(),
-      decided: [],
-    };
-    const { fresh, kept, keyed, born } = batch;
-    const nowMs = clock.now();
-    for (const of of asked) {
-      const { tenant } = of;
-      const now = (log: string): Head | undefined => fresh.get(tenant, log) ?? headOf(tenant, log);
-      const keep = (log: string): void => kept.set(tenant, log, { tenant, run_id: log });
-      const draft = draftwork({
-        nowMs,
-        ids,
-        headOf: now,
-        isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
-        // Whoever wrote to it in this batch has renewed it.
-        leaseLost: (run_id) => !fresh.has(tenant, run_id) && watch.leaseLost(tenant, run_id),
-        createdUnder: (key) => keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
-        liveRuns: () => watch.liveRuns(tenant) + (born.get(tenant) ?? 0),
-      });
-      try {
-        const value = of.decide(draft.commit);
-        for (const record of draft.records) batch.records.push(record);
-        let more = draft.created.length;
-        for (const run of draft.created) {
-          batch.created.push(run);
-          if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
-        }
-        for (const allowance of draft.allowed) batch.allowed.push({ tenant, allowance });
-        for (const log of draft.kept) keep(log);
-        for (const [log, head] of draft.heads) {
-          // An ended run is stored as such, with its head, in the commit that ends it.
-          if (endsBetween(now(log), head)) {
-            keep(log);
-            more -= 1;
-          }
-          fresh.set(tenant, log, head);
-        }
-        if (more !== 0) born.set(tenant, (born.get(tenant) ?? 0) + more);
-        batch.decided.push({ of, value });
-      } catch (error) {
-        of.reject(error);
-      }
-    }
-    return batch;
+  function fail(batch: Gathering, error: unknown): void {
+    observe?.commitFailed(error);
+    // What was decided after it rests on it, and so does whom it has refused.
+    const again = [...batch.asked.filter((one) => !isDecided(one)), ...gathering.asked];
+    waiting = [...again.map(({ of }) => of), ...waiting];
+    others = [...gathering.also, ...others];
+    gathering = newGathering();
+    writing = undefined;
+    for (const { reject } of batch.also) reject(error);
+    for (const { of } of batch.asked.filter(isDecided)) of.reject(error);
+    work();
   }
 
   /** Writes a batch and, where one is due, a step of compaction with it. A step that fails fails alone. */
@@ -244,11 +282,12 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   return {
     get waiting() {
-      return waiting.length;
+      return waiting.length + gathering.asked.length;
     },
-    isArriving: (tenant, run_id) => arriving.some((run) => run.run_id === run_id && run.tenant === tenant),
+    isArriving: (tenant, run_id) =>
+      writing?.created.some((run) => run.run_id === run_id && run.tenant === tenant) ?? false,
     turnsArriving: (tenant, session_id) =>
-      arriving.filter(
+      (writing?.created ?? []).filter(
         (run) => run.parent_id === null && run.session_id === session_id && run.tenant === tenant,
       ).length,
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
@@ -274,49 +313,25 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       });
     },
     async finish() {
-      while (waiting.length > 0 || others.length > 0 || jobs.length > 0 || working !== undefined)
-        await working;
+      if (!isAtRest()) {
+        await new Promise<void>((resolve) => {
+          rest = resolve;
+        });
+      }
       closed = true;
     },
   };
 }
 
-function writesOf(
-  { records, created, allowed, fresh, kept }: Batch,
-  rows: readonly HotRow[],
-  asOf: number,
-  ageMs: number,
-): Write[] {
-  const list: Write[] = created.map(addRun);
-  for (const row of rows) list.push(addHot(row));
-  for (const record of records) {
-    for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
-    for (const { ref, media_type, bytes } of record.blobs) {
-      const { tenant, root_id } = (fresh.get(record.tenant, record.by) as Head).run;
-      list.push(["addBlobRef", tenant, ref, root_id, media_type, bytes]);
-    }
-  }
-  for (const { tenant, allowance } of allowed) {
-    const { session_id, tool, run_id, approval_id, at } = allowance;
-    const { root_id } = (fresh.get(tenant, run_id) as Head).run;
-    list.push(["allow", tenant, session_id ?? "", tool, root_id, run_id, approval_id, at]);
-  }
-  for (const { tenant, run_id } of kept.values()) {
-    const head = fresh.get(tenant, run_id);
-    if (head === undefined) continue;
-    list.push(["keepHead", tenant, run_id, asOf, JSON.stringify(head)]);
-    if (isEnded(head)) list.push(["endRun", head.state, ageMs, tenant, run_id]);
-  }
-  return list;
+function newGathering(): Gathering {
+  return { ...newBatch(), asked: [], also: [] };
 }
 
-function addRun(run: RunRecord): Write {
-  const { run_id, tenant, root_id, parent_id, session_id, agent, idempotency } = run;
-  const made_under = idempotency?.key ?? null;
-  return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)];
+/** Whether nobody waits for it. */
+function isEmpty({ asked, also }: Gathering): boolean {
+  return asked.length === 0 && also.length === 0;
 }
 
-function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Place): Write {
-  const { log, defaultPos, defaultSeq, shown = payloadText } = place;
-  return ["addFeed", tenant, log, defaultPos, defaultSeq, id, ts, type, by, shown];
+function isDecided(one: Decided | Refused): one is Decided {
+  return "value" in one;
 }
