@@ -233,6 +233,30 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     client.close();
   });
 
+  it("stores nothing of a batch over HTTP/2 whose sender goes away in the middle [RW-APPEND-2]", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const line = `${JSON.stringify(text("one"))}\n`;
+    const stream = client.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      authorization: alice.headers.Authorization,
+      "content-type": "application/x-ndjson",
+      "content-length": String(2 * line.length),
+    });
+    stream.on("error", () => {});
+    stream.write(line);
+    // Answered after it, on the same connection: the line has come.
+    await whole(client, "/livez");
+    client.destroy();
+    const metrics = async () =>
+      parseMetrics((await ask(server.url, { path: "/metrics", headers: operator.headers })).text);
+    await expectSoon(metrics, (told) => total(told, "runwire_connections") <= 1);
+    await write(server.url, alice.headers, run_id, lifecycle("done"));
+    const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
+    expect(log.text).not.toContain("text.delta");
+  });
+
   it("does not let a stream that stalls hold up the others on its connection [RW-BACKPRESSURE-2]", async () => {
     const client = await session();
     const run_id = await newRun(server.url, alice.headers);
