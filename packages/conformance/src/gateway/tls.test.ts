@@ -14,12 +14,12 @@ import {
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createKey, startGateway } from "@runwire/server";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { listener } from "../../../server/dist/http/listener.js";
 import { readTls } from "../../../server/dist/http/tls.js";
 import { ask, expectSoon, type Key, newKey, newRun, write } from "./access.js";
-import { lifecycle, runPath, text } from "./calls.js";
+import { lifecycle, runPath, say, text } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
 import { underTest } from "./under-test.js";
 
@@ -137,6 +137,9 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     return answer;
   }
 
+  const metrics = async () =>
+    parseMetrics((await ask(server.url, { path: "/metrics", headers: operator.headers })).text);
+
   const streamOf = (run_id: string, query = ""): string =>
     `${runPath(run_id, "stream")}?dialect=runwire&detail=full${query}`;
 
@@ -249,12 +252,38 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     // Answered after it, on the same connection: the line has come.
     await whole(client, "/livez");
     client.destroy();
-    const metrics = async () =>
-      parseMetrics((await ask(server.url, { path: "/metrics", headers: operator.headers })).text);
     await expectSoon(metrics, (told) => total(told, "runwire_connections") <= 1);
     await write(server.url, alice.headers, run_id, lifecycle("done"));
     const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
     expect(log.text).not.toContain("text.delta");
+  });
+
+  it("takes a download that is cancelled over HTTP/2 for no bug of its own", async () => {
+    const heard: string[] = [];
+    const listening = vi.spyOn(process.stderr, "write").mockImplementation((line) => {
+      heard.push(String(line));
+      return true;
+    });
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const output = "x".repeat(4 * 1024 * 1024);
+    await write(server.url, alice.headers, run_id, say("tool.start", { call_id: "call", tool: "shell" }));
+    await write(server.url, alice.headers, run_id, say("tool.end", { call_id: "call", ok: true, output }));
+    const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
+    const [ref] = /blob_[0-9a-f]{64}/.exec(log.text) ?? [];
+    const stalled = client.request({
+      ":path": `/v1/blobs/${ref}`,
+      authorization: alice.headers.Authorization,
+    });
+    stalled.on("error", () => {});
+    await new Promise((resolve) => stalled.once("response", resolve));
+    stalled.close(constants.NGHTTP2_CANCEL);
+    const route = { route: "/v1/blobs/:ref" };
+    await expectSoon(metrics, (told) => total(told, "runwire_http_requests_total", route) === 1);
+    await whole(client, "/livez");
+    listening.mockRestore();
+    expect(heard.filter((line) => line.includes('"bug"'))).toEqual([]);
+    client.close();
   });
 
   it("does not let a stream that stalls hold up the others on its connection [RW-BACKPRESSURE-2]", async () => {

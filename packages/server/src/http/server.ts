@@ -14,7 +14,7 @@ import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
-import { whenClosed } from "./closing.js";
+import { breakOff, isClosed, whenClosed } from "./closing.js";
 import { front } from "./front.js";
 import { listener } from "./listener.js";
 import {
@@ -139,11 +139,11 @@ export function httpServer(options: HttpOptions): Server {
 
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
     // The client has gone: there is nobody to tell, and what failed is that it went.
-    if (res.destroyed) return;
+    if (isClosed(res)) return;
     const told = toldOf(error, account);
     // A stream has begun: no status is left to tell it with.
     if (res.headersSent) {
-      res.destroy();
+      breakOff(res);
       return;
     }
     account.refused(told);

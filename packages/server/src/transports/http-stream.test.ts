@@ -1,5 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
+import { connect, createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
 import type { Connection } from "../connections.js";
@@ -48,5 +50,37 @@ describe("a reader that takes no more", () => {
     }
     await drained;
     expect(sink.isFull()).toBe(false);
+  });
+});
+
+describe("a stream over HTTP/2", () => {
+  it("that breaks is not taken for one that a leaving server ends [RW-CLOSE-3]", async () => {
+    const server = createServer((_req, res) => {
+      const { sink } = httpStream(
+        {
+          res: res as unknown as ServerResponse,
+          caller: {} as never,
+          begin: (status) => res.writeHead(status),
+        },
+        "sse",
+        {
+          clock: { now: () => 0, monotonic: () => 0 },
+          connections: { leaving: false, add: () => () => {} } as never,
+        },
+      );
+      sink.send(Buffer.from("data: 1\n\n"), 1);
+      setImmediate(() => sink.close(res.req.url === "/broken" ? "broken" : "leaving"));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const endOf = (path: string): Promise<string> =>
+      new Promise((resolve) => {
+        const stream = client.request({ ":path": path }).resume();
+        stream.once("error", () => resolve("unclean"));
+        stream.once("end", () => resolve("clean"));
+      });
+    expect([await endOf("/leaving"), await endOf("/broken")]).toEqual(["clean", "unclean"]);
+    client.close();
+    await new Promise((resolve) => server.close(resolve));
   });
 });

@@ -2,10 +2,8 @@
 // socket, already in chunk framing, because `res.write` would frame them again for every reader.
 
 import type { ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
-import type { Duplex } from "node:stream";
 import { type Close, keepalive, sseFrame, sseRetry } from "@runwire/protocol";
-import { whenClosed } from "../http/closing.js";
+import { breakOff, streamOf, whenClosed } from "../http/closing.js";
 import type { Call } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
@@ -35,17 +33,13 @@ export function isChunked(res: ServerResponse): boolean {
   return res.req.httpVersion === "1.1";
 }
 
-/** Where the bytes go: to the connection itself, or to the one stream of it that is ours. */
-function outOf(res: ServerResponse): Duplex | null {
-  return (res as unknown as Partial<Http2ServerResponse>).stream ?? res.socket;
-}
-
 export function httpStream(
   { res, caller, begin }: Pick<Call, "res" | "caller" | "begin">,
   framing: HttpFraming,
   { clock, connections }: Pick<Rooms, "clock" | "connections">,
 ): HttpStream {
-  const socket = outOf(res);
+  // Where the bytes go: to the connection itself, or to the one stream of it that is ours.
+  const socket = streamOf(res) ?? res.socket;
   let stream: Stream | undefined;
   let sentMs = clock.monotonic();
   let gone = false;
@@ -73,7 +67,7 @@ export function httpStream(
         framed(Buffer.from(framing === "sse" ? sseFrame({ event: "closing", data: told }) : `${told}\n`)),
       );
       stream?.close("leaving", "credentials");
-      letGo = setTimeout(() => socket?.destroy(), comeForEndMs).unref();
+      letGo = setTimeout(() => breakOff(res), comeForEndMs).unref();
     },
   });
   const drained = (): void => {
@@ -105,7 +99,7 @@ export function httpStream(
       close(close: Close) {
         if (gone) return;
         if (close === "broken") {
-          socket?.destroy();
+          breakOff(res);
           return;
         }
         if (close === "leaving" && framing === "sse") {
