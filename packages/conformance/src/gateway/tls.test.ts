@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import {
   type ClientHttp2Session,
@@ -12,7 +12,9 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createKey, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
@@ -234,6 +236,40 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     // The connection has others on it.
     expect((await whole(client, "/livez")).headers[":status"]).toBe(200);
     client.close();
+  });
+
+  it("reads a session over HTTP/2 no further while its answers are not read", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-tls-"));
+    const gateway = await startGateway({
+      ...{ dataFolder: folder, port: 0, durability: "os", log: "error" },
+      ...tlsIn(folder),
+    });
+    const { run_id } = await gateway.createRun({ prompt: "go", producer: "external" });
+    const heard = gateway.follow({ run: run_id, dialect: "runwire", detail: "full" });
+    const client = connect(gateway.url, { rejectUnauthorized: false, settings: { initialWindowSize: 0 } });
+    const stream = client.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      "content-type": "application/x-ndjson",
+    });
+    await heard.next();
+    await heard.next();
+    let isStuck = false;
+    let stored: Promise<unknown> = Promise.resolve();
+    // One after the other, so that each is a commit with an answer of its own.
+    for (let sent = 0; sent < 3000 && !isStuck; sent++) {
+      stream.write(`${JSON.stringify(say("custom", {}))}\n`);
+      stored = heard.next();
+      isStuck = await Promise.race([stored.then(() => false), sleep(2000, true)]);
+    }
+    expect(isStuck).toBe(true);
+    client.settings({ initialWindowSize: 65_535 });
+    stream.resume();
+    await stored;
+    client.destroy();
+    await heard.return();
+    await gateway.close();
+    rmSync(folder, { recursive: true });
   });
 
   it("stores nothing of a batch over HTTP/2 whose sender goes away in the middle [RW-APPEND-2]", async () => {
