@@ -3,11 +3,32 @@ import type { ServerResponse } from "node:http";
 import { connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { Duplex } from "node:stream";
+import { RunwireError } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import type { Connection } from "../connections.js";
-import { httpStream } from "./http-stream.js";
+import { type HttpStream, httpStream } from "./http-stream.js";
 
 const roomBytes = 100;
+
+function streamOn(socket: Duplex): HttpStream & { readonly connection: Connection } {
+  const res = Object.assign(new EventEmitter(), { req: { httpVersion: "1.1" }, socket, flushHeaders() {} });
+  const added: Connection[] = [];
+  const stream = httpStream(
+    { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
+    "sse",
+    {
+      clock: { now: () => 0, monotonic: () => 0 },
+      connections: {
+        leaving: false,
+        add(connection: Connection) {
+          added.push(connection);
+          return () => {};
+        },
+      } as never,
+    },
+  );
+  return { ...stream, connection: added[0] as Connection };
+}
 
 describe("a reader that takes no more", () => {
   it("is gone on with when it does, also where it was greeted in between", async () => {
@@ -18,24 +39,9 @@ describe("a reader that takes no more", () => {
       write: (_chunk, _encoding, done) => void written.push(done),
       writev: (_chunks, done) => void written.push(done),
     });
-    const res = Object.assign(new EventEmitter(), { req: { httpVersion: "1.1" }, socket, flushHeaders() {} });
-    const connections: Connection[] = [];
-    const { sink, attach } = httpStream(
-      { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
-      "sse",
-      {
-        clock: { now: () => 0, monotonic: () => 0 },
-        connections: {
-          leaving: false,
-          add(connection: Connection) {
-            connections.push(connection);
-            return () => {};
-          },
-        } as never,
-      },
-    );
+    const { sink, attach, connection } = streamOn(socket);
     const drained = new Promise<void>((resolve) => attach({ drained: resolve, close() {} }));
-    const greet = (): void => connections[0]?.ping();
+    const greet = (): void => connection.ping();
 
     sink.send(Buffer.alloc(2 * roomBytes), 1);
     expect(sink.isFull()).toBe(true);
@@ -50,6 +56,29 @@ describe("a reader that takes no more", () => {
     }
     await drained;
     expect(sink.isFull()).toBe(false);
+  });
+});
+
+describe("a credential that ends while its stream is opening", () => {
+  it("lets no event follow, and ends the stream once it is open [RW-AUTH-6]", () => {
+    let said = "";
+    const socket = new Duplex({
+      read() {},
+      write(chunk, _encoding, done) {
+        said += chunk;
+        done();
+      },
+    });
+    const { sink, attach, connection } = streamOn(socket);
+    const why = new RunwireError("KAI-AUTH-TOKEN-0003");
+    connection.end(why);
+    connection.end(why);
+    sink.send(Buffer.from("an event"), 1);
+    const closes: unknown[][] = [];
+    attach({ drained() {}, close: (...how) => closes.push(how) });
+    expect(said.match(/event: closing/g)).toHaveLength(1);
+    expect(said).not.toContain("an event");
+    expect(closes).toEqual([["leaving", "credentials"]]);
   });
 });
 

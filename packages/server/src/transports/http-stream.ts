@@ -44,6 +44,8 @@ export function httpStream(
   let sentMs = clock.monotonic();
   let gone = false;
   let ended = false;
+  /** The credential has ended, and no event follows. It may do so before there is a stream to close. */
+  let isOver = false;
   let letGo: NodeJS.Timeout | undefined;
   let full = false;
   const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
@@ -62,6 +64,8 @@ export function httpStream(
     ping: () => write(framed(signs[framing])),
     leave: () => stream?.close("leaving"),
     end(why) {
+      if (isOver) return;
+      isOver = true;
       const told = JSON.stringify(why);
       write(
         framed(Buffer.from(framing === "sse" ? sseFrame({ event: "closing", data: told }) : `${told}\n`)),
@@ -95,7 +99,9 @@ export function httpStream(
   return {
     sink: {
       isFull: () => full,
-      send: write,
+      send(bytes) {
+        if (!isOver) write(bytes);
+      },
       close(close: Close) {
         if (gone) return;
         if (close === "broken") {
@@ -114,6 +120,7 @@ export function httpStream(
     attach(opened) {
       stream = opened;
       if (gone) opened.close("broken");
+      else if (isOver) opened.close("leaving", "credentials");
       else if (connections.leaving) opened.close("leaving");
     },
   };
