@@ -63,7 +63,8 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       close(how) {
         members.delete(run_id);
         if (closed) return;
-        if (how === "broken" || (members.size === 0 && whenEmpty === "end")) close(how);
+        // One that is erased or cannot be read ends the connection: how else would its reader know?
+        if (how !== "finished" || (members.size === 0 && whenEmpty === "end")) close(how);
       },
     };
   }
