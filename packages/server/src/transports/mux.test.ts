@@ -49,6 +49,32 @@ async function addAll(many: Mux, runs: Iterable<string>): Promise<void> {
 }
 
 describe("several runs on one connection", () => {
+  it("take turns where the reader is slower than they are", async () => {
+    const sent: string[] = [];
+    let isFull = true;
+    const { many } = muxOf(
+      new Map([
+        ["a", 1000],
+        ["b", 1000],
+        ["c", 1],
+      ]),
+      {
+        isFull: () => isFull,
+        send(bytes) {
+          sent.push(String(bytes));
+          isFull = true;
+        },
+        close() {},
+      },
+    );
+    await addAll(many, ["a", "b", "c"]);
+    for (let drains = 0; drains < 6; drains++) {
+      isFull = false;
+      many.drained();
+    }
+    expect(sent).toEqual(["a", "b", "c", "a", "b", "a"]);
+  });
+
   it("end with one that is gone: nobody would be told otherwise", async () => {
     const closes: string[] = [];
     const { many, listeners } = muxOf(new Map(), {

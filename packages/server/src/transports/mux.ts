@@ -56,6 +56,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       isFull: sink.isFull,
       send(bytes, cursor) {
         cursors.set(run_id, cursor);
+        takesTurn(run_id);
         const whole = opening.length === 0 ? bytes : Buffer.concat([wire.frame(opening), bytes]);
         opening = [];
         sink.send(whole, cursors);
@@ -67,6 +68,12 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
         if (how !== "finished" || (members.size === 0 && whenEmpty === "end")) close(how);
       },
     };
+  }
+
+  /** Whoever has sent comes last when there is room again, so that no run keeps the others from a slow reader. */
+  function takesTurn(run_id: string): void {
+    const member = members.get(run_id);
+    if (members.delete(run_id)) members.set(run_id, member);
   }
 
   function close(...how: Parameters<Stream["close"]>): void {
@@ -108,7 +115,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       member?.close("finished");
     },
     drained() {
-      for (const member of members.values()) member?.drained();
+      for (const member of [...members.values()]) member?.drained();
     },
     close,
   };
