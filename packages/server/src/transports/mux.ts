@@ -24,7 +24,6 @@ export interface MuxSink extends Omit<Sink, "send"> {
 }
 
 export interface Mux extends Stream {
-  readonly runs: ReadonlySet<string>;
   /** Begins to send a run; throws before anything is sent where it cannot be read. */
   add(member: Member): Promise<void>;
   remove(run_id: string): void;
@@ -84,9 +83,6 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
   }
 
   return {
-    get runs() {
-      return new Set(members.keys());
-    },
     async add(joining) {
       const { run_id, number, finished, first } = joining;
       if (members.has(run_id))
