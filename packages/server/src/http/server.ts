@@ -88,7 +88,7 @@ export function httpServer(options: HttpOptions): Server {
       account,
       onEntered,
     );
-    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    if (isLeaving() && route.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { requestId } = account;
     const { tenant } = caller;
     const call: Call = {
