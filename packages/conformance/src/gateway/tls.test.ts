@@ -294,6 +294,27 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     expect(log.text).not.toContain("text.delta");
   });
 
+  it("lets go of a request over HTTP/2 that was answered before the end of its body", async () => {
+    const client = await session();
+    const stream = client.request({
+      ":method": "POST",
+      ":path": "/v1/session",
+      "content-type": "application/json",
+      "content-length": "99999999",
+    });
+    stream.on("error", () => {});
+    let said = "";
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    const isOver = new Promise((resolve) => stream.once("close", () => resolve(true)));
+    stream.write("{");
+    expect(await Promise.race([isOver, sleep(3000, false)])).toBe(true);
+    expect(said).toContain("KAI-REQUEST-SIZE-0001");
+    expect((await whole(client, "/livez")).headers[":status"]).toBe(200);
+    client.destroy();
+  });
+
   it("takes a download that is cancelled over HTTP/2 for no bug of its own", async () => {
     const heard: string[] = [];
     const listening = vi.spyOn(process.stderr, "write").mockImplementation((line) => {
