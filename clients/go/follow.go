@@ -53,6 +53,8 @@ type FollowOptions struct {
 	AttemptsMax int
 	// Random spreads the waits, with numbers in [0, 1).
 	Random func() float64
+	// silenceMax unless a test is in a hurry.
+	silence time.Duration
 }
 
 // Follow gives every event of a run once and in order, over any number of connections. It returns nil after the
@@ -64,6 +66,9 @@ func (c *Client) Follow(ctx context.Context, runID string, options FollowOptions
 	}
 	if options.Notice == nil {
 		options.Notice = func(Notice) {}
+	}
+	if options.silence == 0 {
+		options.silence = silenceMax
 	}
 	at := newTrack(options.After)
 	wait := newBackoff(options.Random)
@@ -120,7 +125,10 @@ func (c *Client) connect(ctx context.Context, runID string, o FollowOptions, at 
 	if at.cursor > 0 {
 		header.Set("Last-Event-ID", strconv.FormatInt(at.cursor, 10))
 	}
+	// A server that takes the connection and answers nothing is as silent as one that goes on with nothing.
+	unanswered := time.AfterFunc(o.silence, cancel)
 	response, err := c.send(ctx, http.MethodGet, runPath(runID, "/stream?"+o.query()), header, nil)
+	unanswered.Stop()
 	if err != nil {
 		return endOf(err)
 	}
@@ -131,7 +139,7 @@ func (c *Client) connect(ctx context.Context, runID string, o FollowOptions, at 
 	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, string(o.Wire)) {
 		return ending{kind: fatal, cause: malformed("answered %q, not %s", kind, o.Wire)}
 	}
-	body := &watched{body: response.Body, silence: silenceMax, dead: cancel}
+	body := &watched{body: response.Body, silence: o.silence, dead: cancel}
 	if o.Wire == JSONL {
 		lines := NewJSONLReader(body)
 		return read(lines.Next, at, o, each)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
+	"time"
 )
 
 // script serves one answer per connection and keeps what was asked.
@@ -145,6 +146,35 @@ func TestFollowingStopsWhereThereIsNoMore(t *testing.T) {
 	}
 	if _, _, _, err := followed(t, 0, says("data: {\"error\":{\"code\":\"KAI-AUTH-X-0001\",\"message\":\"no\"}}\n\n")); CodeOf(err) != "KAI-AUTH-X-0001" {
 		t.Error(err)
+	}
+}
+
+func TestAServerThatIsSilentBeforeItsAnswerOrAfterItIsLeftForAnother(t *testing.T) {
+	asked := make(chan *http.Request, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r
+		switch len(asked) {
+		case 1:
+			<-r.Context().Done()
+		case 2:
+			says(word(1))(w)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			says(done(2))(w)
+		}
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	options := FollowOptions{Random: func() float64 { return 0 }, silence: 100 * time.Millisecond}
+	events := 0
+	err := (&Client{Base: server.URL}).Follow(ctx, "run_1", options, func(Event) error {
+		events++
+		return nil
+	})
+	if err != nil || events != 2 || len(asked) != 3 {
+		t.Error(err, events, len(asked))
 	}
 }
 

@@ -28,14 +28,22 @@ export interface Connections {
 }
 
 const lookMs = 1000;
+/** Whoever was let in before its session was signed out may be here only after; nobody takes that long. */
+const signedOutKeptMs = 60_000;
 
 export function connections(clock: Clock, isOver: (caller: Caller) => boolean): Connections {
   const open = new Set<Connection>();
+  /** When each was. */
+  const signedOut = new Map<string, number>();
   let leaving = false;
   const timer = setInterval(() => {
-    const quietSince = clock.monotonic() - limits.keepaliveMs;
+    const nowMs = clock.monotonic();
+    const quietSince = nowMs - limits.keepaliveMs;
+    for (const [session, atMs] of signedOut) if (atMs + signedOutKeptMs <= nowMs) signedOut.delete(session);
     for (const connection of [...open]) {
-      if (isOver(connection.caller)) connection.end(new RunwireError("KAI-AUTH-TOKEN-0003"));
+      const { caller } = connection;
+      if (isOver(caller) || signedOut.has(caller.session ?? ""))
+        connection.end(new RunwireError("KAI-AUTH-TOKEN-0003"));
       else if (connection.sentMs() <= quietSince) connection.ping();
     }
   }, lookMs);
@@ -52,6 +60,7 @@ export function connections(clock: Clock, isOver: (caller: Caller) => boolean): 
       return () => open.delete(connection);
     },
     signedOut(session) {
+      signedOut.set(session, clock.monotonic());
       for (const connection of [...open])
         if (connection.caller.session === session) connection.end(new RunwireError("KAI-AUTH-TOKEN-0003"));
     },

@@ -130,6 +130,34 @@ describe("a stream", () => {
 });
 
 describe("a server that leaves", () => {
+  it("still answers what changes nothing, be it asked with GET or with HEAD", async () => {
+    const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
+    const leaving = await startServer(serve, data);
+    const run_id = await createRun(leaving.url);
+    // Asked, but for the last byte: a connection on which nothing is asked would be closed.
+    const asking = await Promise.all(
+      ["GET", "HEAD", "POST"].map(async (method) => {
+        const raw = await rawConnection(leaving.url);
+        raw.write(requestText(leaving.url, method, "/v1/agent/runs", ["Connection: close"]).slice(0, -1));
+        return raw;
+      }),
+    );
+    const reading = await openReading("sse", leaving.url, streamPath({ run_id }));
+    leaving.kill("SIGTERM");
+    expect(await end(reading)).toBe("leaving");
+    for (const raw of asking) {
+      raw.write("\n");
+      await raw.ended;
+    }
+    expect(asking.map(({ text: said }) => said.slice(0, 12))).toEqual([
+      "HTTP/1.1 200",
+      "HTTP/1.1 200",
+      "HTTP/1.1 503",
+    ]);
+    await leaving.exited;
+    rmSync(data, { recursive: true });
+  });
+
   it("is gone within the grace time although readers hold on to it", async () => {
     const data = mkdtempSync(join(tmpdir(), "runwire-grace-"));
     const leaving = await startServer(serve, data, ["--grace-ms", "300"]);

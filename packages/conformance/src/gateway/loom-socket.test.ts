@@ -1,10 +1,16 @@
 // Loom's own WebSocket: runs on one connection, each with its events and exactly one end.
 
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { engine, type Tool } from "@runwire/engine";
 import { type Facts, loom, validatorOf } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { afterEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { sqliteStore } from "../../../server/dist/stores/sqlite/store.js";
 import { call } from "./calls.js";
+import { parseMetrics, total } from "./prometheus-text.js";
 import { openReading, type Reading, readAll, streamPath } from "./readers.js";
 import { calling, script, scriptedModel } from "./scripted.js";
 import { underTest } from "./under-test.js";
@@ -26,7 +32,13 @@ const danger: Tool = {
 };
 
 const agent = engine({ modelOf: () => scriptedModel, tools: [stuck, danger], planningGate: "off" });
-const server = underTest((settings: object) => startGateway(settings, undefined, agent), {});
+let lookUpMs = 0;
+const openStore = (options: Parameters<typeof sqliteStore>[0]): ReturnType<typeof sqliteStore> => {
+  const store = sqliteStore(options);
+  const head: typeof store.head = (key) => sleep(lookUpMs).then(() => store.head(key));
+  return { ...store, head };
+};
+const server = underTest((settings: object) => startGateway(settings, undefined, agent, openStore), {});
 const open = new Set<Reading>();
 
 afterEach(() => {
@@ -113,6 +125,26 @@ describe("Loom's WebSocket", () => {
       );
       expect(ends).toMatchObject([{ is_error: !approved }]);
     }
+  });
+
+  it("follows no run for a client that left while it began", async () => {
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/loom`);
+    await once(socket, "open");
+    const counted = async (name: string): Promise<number> => {
+      const { text } = await call(server.url, "GET", "/metrics");
+      return total(parseMetrics(text), name);
+    };
+    const before = await counted("runwire_streams_opened_total");
+    const { _socket: wire } = socket as unknown as { readonly _socket: Socket };
+    lookUpMs = 200;
+    wire.cork();
+    socket.send(JSON.stringify({ type: "run", id: "a", message: calling("stuck") }));
+    socket.close();
+    wire.uncork();
+    await once(socket, "close");
+    await expect.poll(() => counted("runwire_streams_opened_total")).toBeGreaterThan(before);
+    lookUpMs = 0;
+    await expect.poll(() => counted("runwire_readers"), { timeout: 5000 }).toBe(0);
   });
 
   it("leaves runs to themselves when it is closed [RW-LOOM-5]", async () => {

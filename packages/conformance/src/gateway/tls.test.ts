@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import {
   type ClientHttp2Session,
@@ -12,14 +12,16 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createKey, startGateway } from "@runwire/server";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { listener } from "../../../server/dist/http/listener.js";
 import { readTls } from "../../../server/dist/http/tls.js";
 import { ask, expectSoon, type Key, newKey, newRun, write } from "./access.js";
-import { lifecycle, runPath, text } from "./calls.js";
+import { lifecycle, runPath, say, text } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
 import { underTest } from "./under-test.js";
 
@@ -137,6 +139,9 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     return answer;
   }
 
+  const metrics = async () =>
+    parseMetrics((await ask(server.url, { path: "/metrics", headers: operator.headers })).text);
+
   const streamOf = (run_id: string, query = ""): string =>
     `${runPath(run_id, "stream")}?dialect=runwire&detail=full${query}`;
 
@@ -230,6 +235,111 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     expect(said).toContain("KAI-STREAM-PROTO-0001");
     // The connection has others on it.
     expect((await whole(client, "/livez")).headers[":status"]).toBe(200);
+    client.close();
+  });
+
+  it("reads a session over HTTP/2 no further while its answers are not read", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-tls-"));
+    const gateway = await startGateway({
+      ...{ dataFolder: folder, port: 0, durability: "os", log: "error" },
+      ...tlsIn(folder),
+    });
+    const { run_id } = await gateway.createRun({ prompt: "go", producer: "external" });
+    const heard = gateway.follow({ run: run_id, dialect: "runwire", detail: "full" });
+    const client = connect(gateway.url, { rejectUnauthorized: false, settings: { initialWindowSize: 0 } });
+    const stream = client.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      "content-type": "application/x-ndjson",
+    });
+    await heard.next();
+    await heard.next();
+    let isStuck = false;
+    let stored: Promise<unknown> = Promise.resolve();
+    // One after the other, so that each is a commit with an answer of its own.
+    for (let sent = 0; sent < 3000 && !isStuck; sent++) {
+      stream.write(`${JSON.stringify(say("custom", {}))}\n`);
+      stored = heard.next();
+      isStuck = await Promise.race([stored.then(() => false), sleep(2000, true)]);
+    }
+    expect(isStuck).toBe(true);
+    client.settings({ initialWindowSize: 65_535 });
+    stream.resume();
+    await stored;
+    client.destroy();
+    await heard.return();
+    await gateway.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it("stores nothing of a batch over HTTP/2 whose sender goes away in the middle [RW-APPEND-2]", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const line = `${JSON.stringify(text("one"))}\n`;
+    const stream = client.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      authorization: alice.headers.Authorization,
+      "content-type": "application/x-ndjson",
+      "content-length": String(2 * line.length),
+    });
+    stream.on("error", () => {});
+    stream.write(line);
+    // Answered after it, on the same connection: the line has come.
+    await whole(client, "/livez");
+    client.destroy();
+    await expectSoon(metrics, (told) => total(told, "runwire_connections") <= 1);
+    await write(server.url, alice.headers, run_id, lifecycle("done"));
+    const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
+    expect(log.text).not.toContain("text.delta");
+  });
+
+  it("lets go of a request over HTTP/2 that was answered before the end of its body", async () => {
+    const client = await session();
+    const stream = client.request({
+      ":method": "POST",
+      ":path": "/v1/session",
+      "content-type": "application/json",
+      "content-length": "99999999",
+    });
+    stream.on("error", () => {});
+    let said = "";
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    const isOver = new Promise((resolve) => stream.once("close", () => resolve(true)));
+    stream.write("{");
+    expect(await Promise.race([isOver, sleep(3000, false)])).toBe(true);
+    expect(said).toContain("KAI-REQUEST-SIZE-0001");
+    expect((await whole(client, "/livez")).headers[":status"]).toBe(200);
+    client.destroy();
+  });
+
+  it("takes a download that is cancelled over HTTP/2 for no bug of its own", async () => {
+    const heard: string[] = [];
+    const listening = vi.spyOn(process.stderr, "write").mockImplementation((line) => {
+      heard.push(String(line));
+      return true;
+    });
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const output = "x".repeat(4 * 1024 * 1024);
+    await write(server.url, alice.headers, run_id, say("tool.start", { call_id: "call", tool: "shell" }));
+    await write(server.url, alice.headers, run_id, say("tool.end", { call_id: "call", ok: true, output }));
+    const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
+    const [ref] = /blob_[0-9a-f]{64}/.exec(log.text) ?? [];
+    const stalled = client.request({
+      ":path": `/v1/blobs/${ref}`,
+      authorization: alice.headers.Authorization,
+    });
+    stalled.on("error", () => {});
+    await new Promise((resolve) => stalled.once("response", resolve));
+    stalled.close(constants.NGHTTP2_CANCEL);
+    const route = { route: "/v1/blobs/:ref" };
+    await expectSoon(metrics, (told) => total(told, "runwire_http_requests_total", route) === 1);
+    await whole(client, "/livez");
+    listening.mockRestore();
+    expect(heard.filter((line) => line.includes('"bug"'))).toEqual([]);
     client.close();
   });
 

@@ -20,6 +20,7 @@ export async function readText(req: IncomingMessage, bytesMax: number): Promise<
 function readSlowly(req: IncomingMessage, bytesMax: number): Promise<string> {
   // Listeners, not an async iterator, which costs more than the rest.
   return new Promise((resolve, reject) => {
+    checkWhole(req);
     const chunks: Buffer[] = [];
     let bytes = 0;
     const timer = setTimeout(() => reject(new RunwireError("KAI-REQUEST-TIME-0001")), bodyMs);
@@ -42,12 +43,18 @@ function readSlowly(req: IncomingMessage, bytesMax: number): Promise<string> {
     req.once("end", () => {
       clearTimeout(timer);
       try {
+        checkWhole(req);
         resolve(decodeUtf8(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
       } catch (error) {
         reject(error);
       }
     });
   });
+}
+
+/** Over HTTP/2 a body that is cut off ends like any other, or, where nobody has listened yet, not at all. */
+function checkWhole(req: IncomingMessage): void {
+  if (req.aborted) throw new RunwireError("KAI-STREAM-CONN-0001");
 }
 
 const strict = new TextDecoder("utf-8", { fatal: true });

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
+import { constants, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 
 /** Acts when the connection is over: at once where that came while its request was still being looked at. */
@@ -9,7 +9,18 @@ export function whenClosed(connection: ServerResponse | Duplex, act: () => void)
 }
 
 /** An answer over HTTP/2 does not know itself; its stream does. */
-function isClosed(connection: ServerResponse | Duplex): boolean {
-  const { stream } = connection as unknown as Partial<Http2ServerResponse>;
-  return (stream ?? connection).destroyed;
+export function isClosed(connection: ServerResponse | Duplex): boolean {
+  return (streamOf(connection) ?? connection).destroyed;
+}
+
+/** Ends an answer so that nobody takes it for whole. A stream of HTTP/2 that is only destroyed ends as if it were. */
+export function breakOff(res: ServerResponse): void {
+  const stream = streamOf(res);
+  if (stream === undefined) res.destroy();
+  else stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+}
+
+/** The one stream of a connection that is this answer's; undefined where it has the whole connection. */
+export function streamOf(connection: ServerResponse | Duplex): ServerHttp2Stream | undefined {
+  return (connection as unknown as Partial<Http2ServerResponse>).stream;
 }

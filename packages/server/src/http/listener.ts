@@ -15,12 +15,20 @@ const headersLookMs = 2000;
  */
 const idleMsDefault = 75_000;
 
+/**
+ * When the system begins to ask whether the other end of a quiet connection still lives. A producer that lost its power
+ * says nothing for ever, and its open session would renew its lease for as long.
+ */
+const probeMs = 30_000;
+
 /** A request may last as long as its append session; bodies of other requests have a time limit of their own. */
 export function listener(tls: Tls | null, headerBytesMax: number, idleMs = idleMsDefault): Server {
   const options = {
     requestTimeout: 0,
     headersTimeout: headersMs,
     keepAliveTimeout: idleMs,
+    keepAlive: true,
+    keepAliveInitialDelay: probeMs,
     connectionsCheckingInterval: headersLookMs,
     maxHeaderSize: headerBytesMax,
   };

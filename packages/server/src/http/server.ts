@@ -14,7 +14,7 @@ import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
 import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
-import { whenClosed } from "./closing.js";
+import { breakOff, isClosed, streamOf, whenClosed } from "./closing.js";
 import { front } from "./front.js";
 import { listener } from "./listener.js";
 import {
@@ -88,7 +88,7 @@ export function httpServer(options: HttpOptions): Server {
       account,
       onEntered,
     );
-    if (isLeaving() && req.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
+    if (isLeaving() && route.method !== "GET") throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { requestId } = account;
     const { tenant } = caller;
     const call: Call = {
@@ -139,11 +139,11 @@ export function httpServer(options: HttpOptions): Server {
 
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
     // The client has gone: there is nobody to tell, and what failed is that it went.
-    if (res.destroyed) return;
+    if (isClosed(res)) return;
     const told = toldOf(error, account);
     // A stream has begun: no status is left to tell it with.
     if (res.headersSent) {
-      res.destroy();
+      breakOff(res);
       return;
     }
     account.refused(told);
@@ -173,8 +173,7 @@ export function httpServer(options: HttpOptions): Server {
   ): void {
     // A line break at the end, for those who read it in a terminal.
     const content = text === undefined && body === undefined ? "" : `${text ?? JSON.stringify(body)}\n`;
-    // An unread body would be taken for the next request.
-    if (!req.complete && hasBody(req)) res.shouldKeepAlive = false;
+    if (!req.complete) takeNoMore(req, res);
     const list = headers === undefined ? [] : listOf(headers);
     if (content !== "") addHeader(list, "Content-Type", "application/json; charset=utf-8");
     if (status !== 204) addHeader(list, "Content-Length", String(Buffer.byteLength(content)));
@@ -279,6 +278,13 @@ function targetOf({ url = "/", headers: { host } }: IncomingMessage): string {
   if (url.startsWith("/")) return url;
   const [start, named] = /^https?:\/\/([^/?]*)(?=\/)/i.exec(url) ?? [];
   return start !== undefined && named === host ? url.slice(start.length) : url;
+}
+
+/** An unread body would be taken for the next request; over HTTP/2 it would keep its stream open. */
+function takeNoMore(req: IncomingMessage, res: ServerResponse): void {
+  const stream = streamOf(res);
+  if (stream !== undefined) stream.once("finish", () => stream.close());
+  else if (hasBody(req)) res.shouldKeepAlive = false;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

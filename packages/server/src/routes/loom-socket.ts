@@ -67,7 +67,7 @@ async function obey(
         tell(ws, { type: "pong", ...(asked === null ? {} : { id: asked }) });
         return;
       case "run":
-        await run(rooms, upgrade, sink, runs, message);
+        await run(rooms, upgrade, ws, sink, runs, message);
         return;
       case "cancel_run":
         await cancel(rooms, upgrade, ws, runs, message);
@@ -93,6 +93,7 @@ async function obey(
 async function run(
   rooms: Rooms,
   { caller, tenant }: Upgrade,
+  ws: WebSocket,
   sink: Sink,
   runs: Map<string, Told>,
   { message: prompt, id, agent, thread_id, model, approvals, got_adaptive }: Facts,
@@ -129,6 +130,8 @@ async function run(
       },
     },
   });
+  // The client may have left while the run began.
+  if (ws.readyState !== ws.OPEN) told.stream.close("broken");
 }
 
 async function cancel(

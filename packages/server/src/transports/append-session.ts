@@ -6,6 +6,7 @@ import { type Dialect, type Draft, limits, RunwireError } from "@runwire/protoco
 import type { Caller } from "../auth/caller.js";
 import type { Connections } from "../connections.js";
 import { parseLine } from "../http/body.js";
+import { streamOf } from "../http/closing.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../log/accept.js";
 import { stackOf } from "../report.js";
@@ -104,6 +105,8 @@ async function* untilLeaving(
   connections: Connections,
 ): AsyncGenerator<Buffer> {
   const chunks = (req as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  // An answer over HTTP/2 does not say whether it is read; its stream does.
+  const out = streamOf(res) ?? res;
   let leave: (error: Error) => void = () => {};
   const left = new Promise<never>((_, reject) => {
     leave = reject;
@@ -120,7 +123,7 @@ async function* untilLeaving(
   try {
     for (;;) {
       // Whoever does not read its answers is not read either: nothing piles up here.
-      if (res.writableNeedDrain && !res.destroyed) await Promise.race([drained(res), left]);
+      if (out.writableNeedDrain && !out.destroyed) await Promise.race([drained(out), left]);
       const next = await Promise.race([chunks.next().catch(hungUp), left]);
       if (next.done === true) return;
       yield next.value;

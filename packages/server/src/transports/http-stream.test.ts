@@ -1,11 +1,34 @@
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
+import { connect, createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { Duplex } from "node:stream";
+import { RunwireError } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import type { Connection } from "../connections.js";
-import { httpStream } from "./http-stream.js";
+import { type HttpStream, httpStream } from "./http-stream.js";
 
 const roomBytes = 100;
+
+function streamOn(socket: Duplex): HttpStream & { readonly connection: Connection } {
+  const res = Object.assign(new EventEmitter(), { req: { httpVersion: "1.1" }, socket, flushHeaders() {} });
+  const added: Connection[] = [];
+  const stream = httpStream(
+    { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
+    "sse",
+    {
+      clock: { now: () => 0, monotonic: () => 0 },
+      connections: {
+        leaving: false,
+        add(connection: Connection) {
+          added.push(connection);
+          return () => {};
+        },
+      } as never,
+    },
+  );
+  return { ...stream, connection: added[0] as Connection };
+}
 
 describe("a reader that takes no more", () => {
   it("is gone on with when it does, also where it was greeted in between", async () => {
@@ -16,24 +39,9 @@ describe("a reader that takes no more", () => {
       write: (_chunk, _encoding, done) => void written.push(done),
       writev: (_chunks, done) => void written.push(done),
     });
-    const res = Object.assign(new EventEmitter(), { req: { httpVersion: "1.1" }, socket, flushHeaders() {} });
-    const connections: Connection[] = [];
-    const { sink, attach } = httpStream(
-      { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
-      "sse",
-      {
-        clock: { now: () => 0, monotonic: () => 0 },
-        connections: {
-          leaving: false,
-          add(connection: Connection) {
-            connections.push(connection);
-            return () => {};
-          },
-        } as never,
-      },
-    );
+    const { sink, attach, connection } = streamOn(socket);
     const drained = new Promise<void>((resolve) => attach({ drained: resolve, close() {} }));
-    const greet = (): void => connections[0]?.ping();
+    const greet = (): void => connection.ping();
 
     sink.send(Buffer.alloc(2 * roomBytes), 1);
     expect(sink.isFull()).toBe(true);
@@ -48,5 +56,60 @@ describe("a reader that takes no more", () => {
     }
     await drained;
     expect(sink.isFull()).toBe(false);
+  });
+});
+
+describe("a credential that ends while its stream is opening", () => {
+  it("lets no event follow, and ends the stream once it is open [RW-AUTH-6]", () => {
+    let said = "";
+    const socket = new Duplex({
+      read() {},
+      write(chunk, _encoding, done) {
+        said += chunk;
+        done();
+      },
+    });
+    const { sink, attach, connection } = streamOn(socket);
+    const why = new RunwireError("KAI-AUTH-TOKEN-0003");
+    connection.end(why);
+    connection.end(why);
+    sink.send(Buffer.from("an event"), 1);
+    const closes: unknown[][] = [];
+    attach({ drained() {}, close: (...how) => closes.push(how) });
+    expect(said.match(/event: closing/g)).toHaveLength(1);
+    expect(said).not.toContain("an event");
+    expect(closes).toEqual([["leaving", "credentials"]]);
+  });
+});
+
+describe("a stream over HTTP/2", () => {
+  it("that breaks is not taken for one that a leaving server ends [RW-CLOSE-3]", async () => {
+    const server = createServer((_req, res) => {
+      const { sink } = httpStream(
+        {
+          res: res as unknown as ServerResponse,
+          caller: {} as never,
+          begin: (status) => res.writeHead(status),
+        },
+        "sse",
+        {
+          clock: { now: () => 0, monotonic: () => 0 },
+          connections: { leaving: false, add: () => () => {} } as never,
+        },
+      );
+      sink.send(Buffer.from("data: 1\n\n"), 1);
+      setImmediate(() => sink.close(res.req.url === "/broken" ? "broken" : "leaving"));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const endOf = (path: string): Promise<string> =>
+      new Promise((resolve) => {
+        const stream = client.request({ ":path": path }).resume();
+        stream.once("error", () => resolve("unclean"));
+        stream.once("end", () => resolve("clean"));
+      });
+    expect([await endOf("/leaving"), await endOf("/broken")]).toEqual(["clean", "unclean"]);
+    client.close();
+    await new Promise((resolve) => server.close(resolve));
   });
 });

@@ -2,10 +2,8 @@
 // socket, already in chunk framing, because `res.write` would frame them again for every reader.
 
 import type { ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
-import type { Duplex } from "node:stream";
 import { type Close, keepalive, sseFrame, sseRetry } from "@runwire/protocol";
-import { whenClosed } from "../http/closing.js";
+import { breakOff, streamOf, whenClosed } from "../http/closing.js";
 import type { Call } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
@@ -35,21 +33,19 @@ export function isChunked(res: ServerResponse): boolean {
   return res.req.httpVersion === "1.1";
 }
 
-/** Where the bytes go: to the connection itself, or to the one stream of it that is ours. */
-function outOf(res: ServerResponse): Duplex | null {
-  return (res as unknown as Partial<Http2ServerResponse>).stream ?? res.socket;
-}
-
 export function httpStream(
   { res, caller, begin }: Pick<Call, "res" | "caller" | "begin">,
   framing: HttpFraming,
   { clock, connections }: Pick<Rooms, "clock" | "connections">,
 ): HttpStream {
-  const socket = outOf(res);
+  // Where the bytes go: to the connection itself, or to the one stream of it that is ours.
+  const socket = streamOf(res) ?? res.socket;
   let stream: Stream | undefined;
   let sentMs = clock.monotonic();
   let gone = false;
   let ended = false;
+  /** The credential has ended, and no event follows. It may do so before there is a stream to close. */
+  let isOver = false;
   let letGo: NodeJS.Timeout | undefined;
   let full = false;
   const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
@@ -68,12 +64,14 @@ export function httpStream(
     ping: () => write(framed(signs[framing])),
     leave: () => stream?.close("leaving"),
     end(why) {
+      if (isOver) return;
+      isOver = true;
       const told = JSON.stringify(why);
       write(
         framed(Buffer.from(framing === "sse" ? sseFrame({ event: "closing", data: told }) : `${told}\n`)),
       );
       stream?.close("leaving", "credentials");
-      letGo = setTimeout(() => socket?.destroy(), comeForEndMs).unref();
+      letGo = setTimeout(() => breakOff(res), comeForEndMs).unref();
     },
   });
   const drained = (): void => {
@@ -101,11 +99,13 @@ export function httpStream(
   return {
     sink: {
       isFull: () => full,
-      send: write,
+      send(bytes) {
+        if (!isOver) write(bytes);
+      },
       close(close: Close) {
         if (gone) return;
         if (close === "broken") {
-          socket?.destroy();
+          breakOff(res);
           return;
         }
         if (close === "leaving" && framing === "sse") {
@@ -120,6 +120,7 @@ export function httpStream(
     attach(opened) {
       stream = opened;
       if (gone) opened.close("broken");
+      else if (isOver) opened.close("leaving", "credentials");
       else if (connections.leaving) opened.close("leaving");
     },
   };

@@ -24,7 +24,6 @@ export interface MuxSink extends Omit<Sink, "send"> {
 }
 
 export interface Mux extends Stream {
-  readonly runs: ReadonlySet<string>;
   /** Begins to send a run; throws before anything is sent where it cannot be read. */
   add(member: Member): Promise<void>;
   remove(run_id: string): void;
@@ -56,6 +55,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       isFull: sink.isFull,
       send(bytes, cursor) {
         cursors.set(run_id, cursor);
+        takesTurn(run_id);
         const whole = opening.length === 0 ? bytes : Buffer.concat([wire.frame(opening), bytes]);
         opening = [];
         sink.send(whole, cursors);
@@ -63,9 +63,16 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       close(how) {
         members.delete(run_id);
         if (closed) return;
-        if (how === "broken" || (members.size === 0 && whenEmpty === "end")) close(how);
+        // One that is erased or cannot be read ends the connection: how else would its reader know?
+        if (how !== "finished" || (members.size === 0 && whenEmpty === "end")) close(how);
       },
     };
+  }
+
+  /** Whoever has sent comes last when there is room again, so that no run keeps the others from a slow reader. */
+  function takesTurn(run_id: string): void {
+    const member = members.get(run_id);
+    if (members.delete(run_id)) members.set(run_id, member);
   }
 
   function close(...how: Parameters<Stream["close"]>): void {
@@ -76,9 +83,6 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
   }
 
   return {
-    get runs() {
-      return new Set(members.keys());
-    },
     async add(joining) {
       const { run_id, number, finished, first } = joining;
       if (members.has(run_id))
@@ -107,7 +111,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       member?.close("finished");
     },
     drained() {
-      for (const member of members.values()) member?.drained();
+      for (const member of [...members.values()]) member?.drained();
     },
     close,
   };
