@@ -1,8 +1,8 @@
 // A run as the conversation it was: what a fork, and the next turn of its session, begin with. It is a fold of the
 // run's own events, of either view, and ends wherever the fold does.
 
+import { elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts } from "./events.js";
-import { isObject } from "./parse.js";
 import { isFinal } from "./state.js";
 
 /** How a message looks that a run made; those that it was given are kept as they are. */
@@ -105,10 +105,9 @@ export function converse(c: Conversation, event: Event): Conversation {
   }
 }
 
-/** A member; of one that lies beside the log, where it is and how it begins: what stands in its place says nothing. */
-function toldOf({ spilled, ...payload }: Facts, member: string): unknown {
-  const elsewhere = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : undefined;
-  return isObject(elsewhere) && typeof elsewhere.blob_ref === "string" ? elsewhere : payload[member];
+/** A member; of one that lies beside the log, where it is and how it begins. */
+function toldOf(payload: Facts, member: string): unknown {
+  return elsewhere(payload, member) ?? payload[member];
 }
 
 /** Its messages so far. Calls that have not ended by then are told as interrupted: each call has its result. */

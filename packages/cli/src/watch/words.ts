@@ -1,9 +1,17 @@
 // Small facts in few words: what a tool was given and gave back, how long it took, what was used.
 
-import { isObject, type ToolError, type Usage } from "@runwire/protocol";
+import { elsewhere, type Facts, isObject, type ToolError, type Usage } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 
 const wordsMax = 200;
+
+/** What a call was given; of what lies beside the log, how it begins and how much it is. */
+export function inputIn(payload: Facts): unknown {
+  const where = elsewhere(payload, "input");
+  return where === undefined
+    ? payload.input
+    : `${where.preview}… (${where.bytes.toLocaleString("en")} bytes in all)`;
+}
 
 export function inputWords(input: unknown, charsMax = wordsMax): string {
   if (!isObject(input)) return valueWords(input, charsMax);
