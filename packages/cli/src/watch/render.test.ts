@@ -370,7 +370,12 @@ it("what lies beside the log is shown by how it begins, before anybody allows it
     { type: "tool.call", payload: call },
     { type: "approval.requested", payload: { approval_id: "appr_1", ...call } },
     { type: "tool.start", payload: call },
+    {
+      type: "tool.end",
+      payload: { call_id: "c", ok: true, spilled: { output: { ...spilled.input, preview: "yes" } } },
+    },
   );
+  expect(rows.at(-1)).toContain("→ yes… (70,000 bytes in all)");
   const told = `shell ${preview}… (70,000 bytes in all)`;
   expect(rows).toEqual(expect.arrayContaining([`? may it run ${told}`, `· ${told}`]));
 });

@@ -5,11 +5,21 @@ import { oneLine } from "./harmless.js";
 
 const wordsMax = 200;
 
-/** What a call was given; of what lies beside the log, how it begins and how much it is. */
+/** What a call was given. */
 export function inputIn(payload: Facts): unknown {
-  const where = elsewhere(payload, "input");
+  return shownOf(payload, "input");
+}
+
+/** What it gave. */
+export function outputIn(payload: Facts): unknown {
+  return shownOf(payload, "output");
+}
+
+/** Of what lies beside the log, how it begins and how much it is. */
+function shownOf(payload: Facts, member: string): unknown {
+  const where = elsewhere(payload, member);
   return where === undefined
-    ? payload.input
+    ? payload[member]
     : `${where.preview}… (${where.bytes.toLocaleString("en")} bytes in all)`;
 }
 
