@@ -7,7 +7,7 @@ import { type Command, Option } from "commander";
 import { jsonIn } from "./json.js";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { oneLine } from "./watch/harmless.js";
-import { inputWords } from "./watch/words.js";
+import { inputIn, inputWords } from "./watch/words.js";
 
 interface ApproveFlags extends ServerFlags {
   readonly decision: ApprovalAnswer["decision"];
@@ -149,7 +149,7 @@ async function waitingIn(
           run_id: t.run_id,
           id,
           tool,
-          about: `${tool} ${inputWords(asked.input ?? asked.question)}`.trim(),
+          about: `${tool} ${inputWords(inputIn(asked) ?? asked.question)}`.trim(),
         };
       }),
   );

@@ -91,6 +91,11 @@ describe("runwire convert", () => {
   it.each([
     [["convert", "--from", "loom", "--to", "koder", "nowhere"], "nowhere: there is no such file"],
     [["convert", "--from", "loom", "--to", "koder", "."], "it is a folder"],
+    [["convert", "--from", "loom", "--to", "koder", "-o", "."], "runwire: .: it is a folder"],
+    [
+      ["convert", "--from", "loom", "--to", "koder", "-o", "none/x"],
+      "runwire: none/x: there is no such folder",
+    ],
     [["convert", "--from", "latin", "--to", "koder"], "koder, runwire"],
     [["validate", "--dialect", "koder", "--profile", "strict"], "koder has no profile strict"],
     [["replay", "run_nowhere", "--url", "http://127.0.0.1:9"], "no server answers"],

@@ -43,23 +43,27 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   try {
     tool = box.find(call.tool);
   } catch (error) {
+    // It was there when the call began, as the tools of a server that is away now.
+    if (call.status === "running") return cutOff(call, told);
     told.add(...notGiven(loop, call));
     await told.write(endOf(call, failureOf(error)));
     return;
   }
   const { call_id, status, open } = call;
-  if (status === "running" && tool.effect !== "read-only") {
-    told.add(...lost(call_id, open, "lost"));
-    const error = { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." };
-    await told.write(endOf(call, { ok: false, error }));
-    return;
-  }
+  if (status === "running" && tool.effect !== "read-only") return cutOff(call, told);
   // Its hooks look again, and are told to have ended then.
   const processes = open.filter(({ kind }) => kind === "process");
   told.add(...lost(call_id, processes, "lost"));
   const given: Running = { loop, call, tool, told, signal };
   if (status === "running") await finish(given, loop.hooks);
   else await beginAndFinish(given);
+}
+
+/** Nobody knows what it has done. */
+function cutOff(call: CallWork, told: Telling): Promise<void> {
+  told.add(...lost(call.call_id, call.open, "lost"));
+  const error = { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." };
+  return told.write(endOf(call, { ok: false, error }));
 }
 
 async function beginAndFinish(running: Running): Promise<void> {

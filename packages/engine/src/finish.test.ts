@@ -51,6 +51,29 @@ test("a run that is redirected after its message says another, and has one title
   }
 });
 
+test("an answer of nothing is settled as nothing, not as what was said in the turn before", async () => {
+  const silent: Model = {
+    ...demoModel({ wordMs: 0 }),
+    async *stream() {
+      const usage = { input_tokens: 1, output_tokens: 0, reasoning_tokens: 0, cached_tokens: 0 };
+      yield { kind: "finished", reason: "stop", usage, refs: {} };
+    },
+  };
+  const server = await served({ model: () => silent });
+  try {
+    const messages = [
+      { role: "user", content: "What is the capital of France?" },
+      { role: "assistant", content: "Paris." },
+      { role: "user", content: "And of Italy?" },
+    ];
+    const { run_id } = await post(server.url, "/v1/agent/runs", { messages });
+    const events = await endedRun(server.url, String(run_id));
+    expect(payloadsOf(events, "message.settled")).toMatchObject([{ text: "" }]);
+  } finally {
+    await server.close();
+  }
+});
+
 describe("what was asked beside the answer is counted", () => {
   const demo = demoModel({ wordMs: 0 });
   const midway = "while the title is made";

@@ -5,6 +5,7 @@
 import { RunwireError } from "@runwire/protocol";
 import { afterthoughts } from "./afterthoughts.js";
 import { evidenceOf } from "./course.js";
+import { givenMessages } from "./given-messages.js";
 import type { Loop } from "./loop.js";
 import { boundary } from "./steps.js";
 import { countUsed } from "./usage.js";
@@ -13,7 +14,9 @@ import type { Work } from "./work.js";
 export async function finish(loop: Loop, work: Work): Promise<void> {
   const { log, newId } = loop;
   if (!work.settled) {
-    const text = work.messages.findLast((message) => message.role === "assistant")?.content ?? "";
+    // What it was given is not what it has said.
+    const own = work.messages.slice(givenMessages(work.asked.messages).length);
+    const text = own.findLast((message) => message.role === "assistant")?.content ?? "";
     await log.write(await boundary(loop, "done"), {
       type: "message.settled",
       payload: { text, message_id: newId("msg") },

@@ -42,8 +42,6 @@ export interface Work {
   readonly finished: boolean;
   /** Why the provider ended the last whole answer, in its words made ours. */
   readonly finishReason: string;
-  /** Text of the answers since the last settled message. */
-  readonly said: string;
   /** Whether the last answer stands as the run's message. */
   readonly settled: boolean;
   readonly title: string | null;
@@ -78,7 +76,6 @@ export const firstWork: Work = {
   checkpoint_id: null,
   finished: false,
   finishReason: "",
-  said: "",
   settled: false,
   title: null,
   suggested: false,
@@ -140,7 +137,6 @@ export function advance(work: Work, event: Event): Work {
         ...moved,
         answer: { text: work.answer.text + e.payload.text },
         unpaid: work.asker,
-        said: work.said + e.payload.text,
       };
     case "tool.call": {
       const { call_id, tool, input, plan_step } = e.payload;
@@ -181,7 +177,7 @@ export function advance(work: Work, event: Event): Work {
       return { ...moved, steps: work.steps + 1, stepsDone, stepOver: null, checkpoint_id };
     }
     case "message.settled":
-      return { ...moved, settled: true, said: "" };
+      return { ...moved, settled: true };
     case "title":
       return { ...moved, title: e.payload.title };
     case "suggestions":

@@ -1,6 +1,7 @@
 // A run as the conversation it was: what a fork, and the next turn of its session, begin with. It is a fold of the
 // run's own events, of either view, and ends wherever the fold does.
 
+import { elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts } from "./events.js";
 import { isFinal } from "./state.js";
 
@@ -67,15 +68,16 @@ export function converse(c: Conversation, event: Event): Conversation {
       return { ...nextAnswer(c), said: true, text: nextAnswer(c).text + e.payload.text };
     case "tool.call":
     case "tool.start": {
-      const { call_id, tool, input } = e.payload;
+      const { call_id, tool } = e.payload;
+      const input = toldOf(e.payload, "input");
       if (c.calls.some((call) => call.call_id === call_id))
         return withCall(c, call_id, { tool, ...(input === undefined ? {} : { input }) });
       const next = nextAnswer(c);
       return { ...next, calls: [...next.calls, { call_id, tool, input: input ?? null, ended: null }] };
     }
     case "tool.end": {
-      const { call_id, ok, output, error, blob_ref } = e.payload;
-      const gave = output ?? (blob_ref == null ? null : { blob_ref });
+      const { call_id, ok, error, blob_ref } = e.payload;
+      const gave = toldOf(e.payload, "output") ?? (blob_ref == null ? null : { blob_ref });
       return withCall(c, call_id, { ended: { ok, output: ok ? gave : (error ?? gave) } });
     }
     case "model.completed":
@@ -101,6 +103,11 @@ export function converse(c: Conversation, event: Event): Conversation {
     default:
       return c;
   }
+}
+
+/** A member; of one that lies beside the log, where it is and how it begins. */
+function toldOf(payload: Facts, member: string): unknown {
+  return elsewhere(payload, member) ?? payload[member];
 }
 
 /** Its messages so far. Calls that have not ended by then are told as interrupted: each call has its result. */

@@ -91,7 +91,7 @@ export function evidencer(run_id: string): Evidencer {
 
   function hear(e: Event): void {
     people.hear(e);
-    if (Object.keys(tasks).length < evidenceListMax) tasks = tasksTold(mine, tasks, e);
+    if (!isTaskTooMany(tasks, e)) tasks = tasksTold(mine, tasks, e);
     tasks = tasksEnded(mine, tasks, e);
     if (e.type === "model.requested") requests += 1;
     if (e.child_id === null && is(e, "run.lifecycle"))
@@ -146,6 +146,13 @@ export function evidencer(run_id: string): Evidencer {
       };
     },
   };
+}
+
+/** Of those that are listed already, all is heard. */
+function isTaskTooMany(tasks: Tasks, { scope }: Event): boolean {
+  const task_id = scope?.task_id;
+  if (task_id === undefined || Object.hasOwn(tasks, task_id)) return false;
+  return Object.keys(tasks).length >= evidenceListMax;
 }
 
 function isFailure(e: Event): boolean {

@@ -61,7 +61,9 @@ export function withoutMember<V>(
 export function remembering<V>(all: Members<V>, name: string, value: V, max: number): Members<V> {
   const copy: { [name: string]: V } = { ...all, [name]: value };
   const names = Object.keys(copy);
-  if (names.length > max) delete copy[names[0] as string];
+  // Names that look like numbers come first, however young they are.
+  const oldest = names.find((one) => one !== name);
+  if (names.length > max && oldest !== undefined) delete copy[oldest];
   return copy;
 }
 

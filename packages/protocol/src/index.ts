@@ -35,6 +35,7 @@ export {
   validateRuntime,
 } from "./dialects/runtime/validate.js";
 export { runwire } from "./dialects/runwire.js";
+export { type Elsewhere, elsewhere } from "./elsewhere.js";
 export * from "./errors.js";
 export * from "./events.js";
 export {

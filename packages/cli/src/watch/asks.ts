@@ -5,7 +5,7 @@ import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { blockOf, cutLine } from "./lines.js";
 import type { Manner, Rendered, Timeline, Voice } from "./timeline.js";
-import { inputWords } from "./words.js";
+import { inputIn, inputWords } from "./words.js";
 
 type Asking = Extract<
   AnyEvent,
@@ -21,7 +21,7 @@ export function asking(timeline: Timeline, voice: Voice, e: Asking, manner: Mann
       const { approval_id, call_id } = e.payload;
       const call = call_id == null ? undefined : voice.tools.get(call_id);
       const tool = oneLine(String(e.payload.tool ?? call?.tool ?? "a tool"));
-      const about = `${tool} ${inputWords(e.payload.input ?? call?.input, approvalCharsMax)}`.trim();
+      const about = `${tool} ${inputWords(inputIn(e.payload) ?? call?.input, approvalCharsMax)}`.trim();
       const effect = typeof e.payload.effect === "string" ? ` (${oneLine(e.payload.effect)})` : "";
       const asks = [
         ...timeline.asks,

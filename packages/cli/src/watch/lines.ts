@@ -9,6 +9,7 @@ import {
   durationWords,
   failureWords,
   inputWords,
+  outputIn,
   outputWords,
   usageWords,
   wholeWords,
@@ -88,7 +89,7 @@ export function toolLine(
   const name: Span = { text: child === null ? oneLine(tool.tool) : child, style: "bold" };
   const given = inputWords(tool.input);
   // What a child said stands above, line by line.
-  const outcome = end.ok ? (child === null ? outputWords(end.output) : "") : failureWords(end.error);
+  const outcome = end.ok ? (child === null ? outputWords(outputIn(end)) : "") : failureWords(end.error);
   // What may be long comes last, so that a narrow terminal shows the rest.
   const head = cutLine(
     label,
@@ -110,7 +111,7 @@ function wholeTool(
   const parts: readonly (readonly [string, string])[] = [
     ["  in   ", wholeWords(tool.input)],
     ["  said ", tool.streamed],
-    ["  out  ", child === null ? wholeWords(end.output) : ""],
+    ["  out  ", child === null ? wholeWords(outputIn(end)) : ""],
     ["  blob ", end.blob_ref ?? ""],
   ];
   return parts.flatMap(([mark, text]) => blockOf(label, harmless(text), { mark, style: "dim" }));

@@ -362,6 +362,24 @@ describe("a run on paper", () => {
 });
 
 /** Wide characters counted by another rule than the code's: none is narrower than this says. */
+it("what lies beside the log is shown by how it begins, before anybody allows it", () => {
+  const preview = '{"command":"rm -rf / # yyy';
+  const spilled = { input: { blob_ref: "blob_1", bytes: 70_000, media_type: "application/json", preview } };
+  const call = { call_id: "c", tool: "shell", input: {}, spilled };
+  const rows = plainly(
+    { type: "tool.call", payload: call },
+    { type: "approval.requested", payload: { approval_id: "appr_1", ...call } },
+    { type: "tool.start", payload: call },
+    {
+      type: "tool.end",
+      payload: { call_id: "c", ok: true, spilled: { output: { ...spilled.input, preview: "yes" } } },
+    },
+  );
+  expect(rows.at(-1)).toContain("→ yes… (70,000 bytes in all)");
+  const told = `shell ${preview}… (70,000 bytes in all)`;
+  expect(rows).toEqual(expect.arrayContaining([`? may it run ${told}`, `· ${told}`]));
+});
+
 function columnsOf(row: string): number {
   const wide = row.match(/[語図]|\p{Emoji_Presentation}(?!\p{Emoji_Modifier})/gu)?.length ?? 0;
   return (

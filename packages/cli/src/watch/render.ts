@@ -32,7 +32,7 @@ import {
   withTool,
   withVoice,
 } from "./timeline.js";
-import { durationWords, inputWords } from "./words.js";
+import { durationWords, inputIn, inputWords } from "./words.js";
 
 export function render(timeline: Timeline, item: Followed, manner: Manner): Rendered {
   switch (item.kind) {
@@ -123,12 +123,12 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
     }
     case "tool.call": {
       const { call_id, tool } = e.payload;
-      return then(timeline, [], { tools: withTool(voice, call_id, { tool, input: e.payload.input }) });
+      return then(timeline, [], { tools: withTool(voice, call_id, { tool, input: inputIn(e.payload) }) });
     }
     case "tool.start": {
       const { call_id, tool } = e.payload;
       // Some say it once, in the call.
-      const input = e.payload.input ?? voice.tools.get(call_id)?.input;
+      const input = inputIn(e.payload) ?? voice.tools.get(call_id)?.input;
       const tools = withTool(voice, call_id, { tool, sinceMs: nowMs, input });
       const line = cutLine(
         label,

@@ -1,9 +1,27 @@
 // Small facts in few words: what a tool was given and gave back, how long it took, what was used.
 
-import { isObject, type ToolError, type Usage } from "@runwire/protocol";
+import { elsewhere, type Facts, isObject, type ToolError, type Usage } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 
 const wordsMax = 200;
+
+/** What a call was given. */
+export function inputIn(payload: Facts): unknown {
+  return shownOf(payload, "input");
+}
+
+/** What it gave. */
+export function outputIn(payload: Facts): unknown {
+  return shownOf(payload, "output");
+}
+
+/** Of what lies beside the log, how it begins and how much it is. */
+function shownOf(payload: Facts, member: string): unknown {
+  const where = elsewhere(payload, member);
+  return where === undefined
+    ? payload[member]
+    : `${where.preview}… (${where.bytes.toLocaleString("en")} bytes in all)`;
+}
 
 export function inputWords(input: unknown, charsMax = wordsMax): string {
   if (!isObject(input)) return valueWords(input, charsMax);

@@ -25,17 +25,32 @@ export function openOutput(path: string | undefined): Output {
   if (path === undefined || path === "-") return stdoutOutput();
   // A device or a pipe keeps its name; there is nothing to put in its place.
   if (existsSync(path) && !statSync(path).isFile()) {
-    const file = openSync(path, "w");
+    const file = opened(path, path, "w");
     return fileOutput(file, () => closeSync(file));
   }
   const part = `${path}.${process.pid}.part`;
-  const file = openSync(part, "wx");
+  const file = opened(path, part, "wx");
   const finish = (): void => {
     fsyncSync(file);
     closeSync(file);
     renameSync(part, path);
   };
   return { ...fileOutput(file, finish), discard: () => rmSync(part, { force: true }) };
+}
+
+/** Where it cannot be, the name is the one that was given. */
+function opened(path: string, file: string, flags: "w" | "wx"): number {
+  try {
+    return openSync(file, flags);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = {
+      ENOENT: "there is no such folder",
+      EISDIR: "it is a folder",
+      EACCES: "it may not be written",
+    }[String(code)];
+    throw why === undefined ? error : new Error(`${path}: ${why}`, { cause: error });
+  }
 }
 
 function stdoutOutput(): Output {

@@ -11,7 +11,7 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { type BadLines, violationOf } from "./bad-lines.js";
-import { type Lines, type NumberedLine, numberedLines } from "./numbered-lines.js";
+import { type NumberedLine, numberedLines } from "./numbered-lines.js";
 
 /** What the server has of it now. */
 export async function* storedEvents(
@@ -39,12 +39,26 @@ export async function* fileEvents(
   bad: BadLines,
 ): AsyncGenerator<Event, void> {
   let reader = dialect === undefined ? undefined : logReader(dialect);
+  // In a pipe the first piece may be no more than a greeting: it waits for what says more.
+  let held: readonly NumberedLine[] = [];
   for await (const { lines } of numberedLines(input)) {
-    reader ??= lines.length === 0 ? undefined : logReader(guessDialect(textsOf(lines)));
-    if (reader === undefined) continue;
+    held = [...held, ...lines];
+    reader ??= readerFor(held);
+    if (reader === undefined && held.length < guessLinesMax) continue;
+    if (reader === undefined) break;
     // Not `yield*`, which waits once more for every item of a plain array.
-    for (const line of lines) for (const event of readLine(reader, line, bad)) yield event;
+    for (const line of held) for (const event of readLine(reader, line, bad)) yield event;
+    held = [];
   }
+  if (held.length === 0) return;
+  throw new Error(
+    `nothing in it is of a dialect that is known; it may be ${[...dialects.keys()].join(", ")}`,
+  );
+}
+
+function readerFor(lines: readonly NumberedLine[]): LogReader | undefined {
+  const guessed = guessDialect(textsOf(lines));
+  return guessed && logReader(guessed);
 }
 
 /** Nothing where the line is wrong. */
@@ -58,17 +72,17 @@ export function readLine(reader: LogReader, line: NumberedLine, bad: BadLines): 
   }
 }
 
-function textsOf(lines: Lines["lines"]): readonly string[] {
+function textsOf(lines: readonly NumberedLine[]): readonly string[] {
   return lines.flatMap((line) => ("text" in line ? [line.text] : [])).slice(0, guessLinesMax);
 }
 
 const guessLinesMax = 100;
 
 /**
- * The dialect that reads most of these lines, as types it has names for. Dialects of the log come first: what another
- * could read too says more there.
+ * The dialect that reads most of these lines, as types it has names for; none where nothing does. Dialects of the log
+ * come first: what another could read too says more there.
  */
-export function guessDialect(lines: readonly string[]): Dialect {
+function guessDialect(lines: readonly string[]): Dialect | undefined {
   const isLog = ({ cursor }: Dialect): boolean => typeof cursor === "string";
   const ranked = [...dialects.values()].sort(
     (a, b) =>
@@ -76,10 +90,7 @@ export function guessDialect(lines: readonly string[]): Dialect {
   );
   const scores = ranked.map((dialect) => ({ dialect, score: readLines(dialect, lines) }));
   const best = scores.reduce((found, one) => (one.score > found.score ? one : found));
-  if (best.score > 0) return best.dialect;
-  throw new Error(
-    `nothing in it is of a dialect that is known; it may be ${[...dialects.keys()].join(", ")}`,
-  );
+  return best.score > 0 ? best.dialect : undefined;
 }
 
 function readLines(dialect: Dialect, lines: readonly string[]): number {

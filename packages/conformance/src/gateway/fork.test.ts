@@ -145,6 +145,45 @@ describe("a fork", () => {
     ]);
   });
 
+  it("tells of what lies beside the log where it is, and how it begins [RW-FORK-1]", async () => {
+    const run_id = await createRun(server.url, { prompt: "what is x?" });
+    const long = "é".repeat(50_000);
+    await append(
+      server.url,
+      run_id,
+      say("tool.call", { call_id: "call_1", tool: "write", input: { path: "a", content: long } }),
+      say("tool.start", { call_id: "call_1", tool: "write", input: { path: "a", content: long } }),
+      say("tool.end", { call_id: "call_1", ok: true, output: long }),
+    );
+    const [, called, gave] = await messagesAt(run_id);
+    const elsewhere = { blob_ref: expect.stringMatching(/^blob_/), bytes: expect.any(Number) };
+    const input = { ...elsewhere, preview: expect.stringMatching(/^{"path":"a","content":"éé/) };
+    expect(called).toMatchObject({ role: "assistant", calls: [{ call_id: "call_1", input }] });
+    const output = { ...elsewhere, preview: expect.stringMatching(/^éé/) };
+    expect(gave).toMatchObject({ role: "tool", call_id: "call_1", ok: true, output });
+  });
+
+  it("of a child has no more than the child had of its ancestors [RW-FORK-2]", async () => {
+    const given = { model: "demo", fallback_models: ["demo"], budget_usd: 2 };
+    const tools = ["file.*", "web.fetch"];
+    const root = await createRun(server.url, { ...given, tools, approvals: "always" });
+    const spawn = async (parent: string, asked: Facts): Promise<string> =>
+      (await control(server.url, parent, "children", { prompt: "help", ...asked })).body.run_id as string;
+    const child = await spawn(root, { tools_allowed: ["file.read", "file.write", "shell"] });
+    const grandchild = await spawn(child, { tools_allowed: ["*"] });
+    const { body } = await fork(grandchild);
+    expect(await askedIn(body.run_id as string)).toMatchObject({
+      ...given,
+      tools: ["file.read", "file.write"],
+      approvals: "always",
+    });
+    // One without such ancestors is as it was.
+    const plain = await createRun(server.url, { tools });
+    const asked = await askedIn((await fork(plain)).body.run_id as string);
+    expect(asked).toMatchObject({ tools });
+    expect(Object.keys(asked)).not.toContain("approvals");
+  });
+
   it("leaves the old run as it is, byte for byte, wherever it is made [RW-FORK-3]", async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -297,6 +297,15 @@ describe("the inbox", () => {
     expect((await inboxOf("acme")).items.filter((item) => item.root_id === root_id)).toEqual([]);
   });
 
+  it("shows how an input begins that is too large for the log [RW-INBOX-1]", async () => {
+    const run_id = await newRun("acme");
+    const input = { command: `rm -rf / # ${"y".repeat(limits.memberBytesMax)}` };
+    await write("acme", run_id, say("approval.requested", { approval_id: "appr_1", tool: "shell", input }));
+    const [shown] = (await inboxOf("acme")).items.filter((item) => item.run_id === run_id);
+    expect(shown?.input_preview).toBe(JSON.stringify(input).slice(0, limits.previewCharsMax));
+    await as("acme", "POST", runPath(run_id, "abort"), {});
+  });
+
   it("begins anew for a cursor that is not kept, and says so [RW-INBOX-2]", async () => {
     for (const wire of ["sse", "ndjson"] as const) {
       for (const after of ["999999", "x"]) {

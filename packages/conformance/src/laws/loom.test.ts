@@ -11,6 +11,7 @@ import {
 } from "@runwire/protocol";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { spill } from "../../../server/dist/blobs/spill.js";
 import { arbitraryLoomStream, arbitraryWord, type LoomMessage, loomTypes } from "../arbitrary-loom.js";
 import { arbitraryRun, eventsOf } from "../arbitrary-runs.js";
 
@@ -116,6 +117,16 @@ describe("Loom", () => {
     expect(inForm(loom, eventsOf(run_id, [end])).at(-1)).toMatchObject({
       type: "tool_end",
       result: "# Readme",
+    });
+  });
+
+  it("shows one that the log was too small for by how it begins, too [RW-LOOM-1]", () => {
+    const { payload } =
+      spill("tool.end", { call_id: "c", ok: true, output: "# Readme\n".repeat(10_000) }) ?? {};
+    const end = { type: "tool.end", payload } as Draft;
+    expect(inForm(loom, eventsOf(run_id, [end])).at(-1)).toMatchObject({
+      type: "tool_end",
+      result: expect.stringMatching(/^# Readme\n# Readme/),
     });
   });
 

@@ -116,6 +116,18 @@ test.each(kinds)("%s is not handed a beginning of nothing but blanks, nor any em
   expect(JSON.stringify(sent.messages ?? sent.input)).not.toContain('"assistant"');
 });
 
+test.each(kinds)("%s is asked to go on where its own words are the last", async (kind) => {
+  const messages: readonly ChatMessage[] = [
+    { role: "user", content: "Plan it, then do it." },
+    { role: "assistant", content: "Here is my plan.", calls: [] },
+  ];
+  const sent = await send(kind, { messages });
+  const [said, asked] = (sent.messages ?? sent.input ?? []).slice(-2);
+  expect(said).toMatchObject({ role: "assistant" });
+  expect(JSON.stringify(said)).toContain("Here is my plan.");
+  expect(asked).toMatchObject({ role: "user" });
+});
+
 test("blanks that a prefill lost are not said twice", async () => {
   fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, text: "\n\n time.", deltaChars: 1 } }));
   const model = modelOf("anthropic with prefill", fake.url);

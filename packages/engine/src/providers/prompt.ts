@@ -21,6 +21,9 @@ const goOn =
   "Your answer above was cut off by a fault on the line. Go on exactly where it broke off, in the middle of the " +
   "sentence or word if need be. Write only what follows: repeat nothing, announce nothing, apologise for nothing.";
 
+/** After a plan, or in a fork that asks nothing more: what ends with its own words a model takes for a prefill, or refuses. */
+const proceed = "Go on.";
+
 export function promptFor(request: ModelRequest, takesPrefill: boolean): Prompt {
   const { system, messages, tools, partial } = request;
   const toolNames = wireNames([...tools.map(({ name }) => name), ...messages.flatMap(toolsIn)]);
@@ -28,10 +31,11 @@ export function promptFor(request: ModelRequest, takesPrefill: boolean): Prompt 
   const prompt: LanguageModelV3Message[] = [];
   if (system !== "") prompt.push({ role: "system", content: system });
   for (const message of messages) prompt.push(...messageFor(message, toolNames, callNames));
+  if (prompt.at(-1)?.role === "assistant") prompt.push(userText(proceed));
   // An answer that is nothing but blanks is no beginning, and providers refuse it.
   if (partial.trim() !== "") {
     prompt.push({ role: "assistant", content: [{ type: "text", text: partial }] });
-    if (!takesPrefill) prompt.push({ role: "user", content: [{ type: "text", text: goOn }] });
+    if (!takesPrefill) prompt.push(userText(goOn));
   }
   const functions = tools.map(
     ({ name, description, input_schema }): LanguageModelV3FunctionTool => ({
@@ -44,6 +48,10 @@ export function promptFor(request: ModelRequest, takesPrefill: boolean): Prompt 
   return { options: { prompt, ...(functions.length === 0 ? {} : { tools: functions }) }, toolNames };
 }
 
+function userText(text: string): LanguageModelV3Message {
+  return { role: "user", content: [{ type: "text", text }] };
+}
+
 function messageFor(
   message: ChatMessage,
   toolNames: WireNames,
@@ -52,9 +60,7 @@ function messageFor(
   switch (message.role) {
     case "user":
       // Providers refuse empty texts.
-      return message.content === ""
-        ? []
-        : [{ role: "user", content: [{ type: "text", text: message.content }] }];
+      return message.content === "" ? [] : [userText(message.content)];
     case "assistant": {
       const { content, calls, carry } = message;
       const partOf = (call: Call) => ({

@@ -229,4 +229,24 @@ describe("what is kept of a long text", () => {
       ),
     );
   });
+
+  it("has no character cut in two", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom("a", "é", "€", "😀"), maxLength: 30 }),
+        fc.nat({ max: 20 }),
+        fc.nat({ max: 20 }),
+        (text, head, tail) => {
+          const kept = excerptOf(head, tail);
+          for (const char of text) kept.add(char);
+          expect(kept.read()).not.toContain("\uFFFD");
+          const [begin = "", note, end = ""] = kept.read().split("\n");
+          expect(text.startsWith(begin) && text.endsWith(end)).toBe(true);
+          const left = Buffer.byteLength(text) - Buffer.byteLength(begin) - Buffer.byteLength(end);
+          expect(kept.leftOutBytes()).toBe(left);
+          expect(note).toBe(left === 0 ? undefined : `[… ${left} bytes left out …]`);
+        },
+      ),
+    );
+  });
 });

@@ -1,6 +1,6 @@
 // What is kept, with a run's head, of what waits for a person: enough to show it in a list, whatever its size.
 
-import { type Facts, isObject } from "@runwire/protocol";
+import { elsewhere, type Facts, isObject } from "@runwire/protocol";
 
 /** What an open request, or a plan that waits, asks. */
 export interface Asked {
@@ -27,7 +27,9 @@ export function shownApproval(p: Facts): Facts {
   return {
     call_id: typeof p.call_id === "string" ? p.call_id : null,
     tool: textOf(p.tool, nameCharsMax),
-    input_preview: p.input === undefined ? null : previewOf(p.input, textCharsMax),
+    // What lies beside the log is shown by how it begins.
+    input_preview:
+      p.input === undefined ? null : previewOf(elsewhere(p, "input")?.preview ?? p.input, textCharsMax),
     effect: textOf(p.effect, nameCharsMax),
     description: textOf(p.description, textCharsMax),
   };

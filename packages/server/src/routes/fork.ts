@@ -6,7 +6,7 @@
 // The workspace is there before the run that uses it: a crash or a failure in between leaves a folder that no run has,
 // and the old run as it was.
 
-import { messagesOf, RunwireError } from "@runwire/protocol";
+import { type Facts, messagesOf, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Restored } from "../agent.js";
 import { wrongBody } from "../http/check.js";
@@ -21,6 +21,7 @@ import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { begin, begun } from "./begin.js";
+import { inherited } from "./inherited.js";
 import { type Point, pointAt, pointOf } from "./point.js";
 
 const prompt = z.string().min(1).nullish().describe("what is asked next");
@@ -77,9 +78,10 @@ async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
       checkpoint_id == null
         ? await pointAt(rooms, head, query.dialect, body.at)
         : await pointOf(rooms, head, checkpoint_id);
+    const given = await inherited(rooms, head, point.conversation.asked);
     const restored =
       point.checkpoint_id === null ? undefined : await restore(rooms, head, point.checkpoint_id);
-    return { run: another(head, point, body, restored), restored };
+    return { run: another(head, point, given, body, restored), restored };
   });
 }
 
@@ -92,9 +94,10 @@ async function rewind(rooms: Rooms, { req, body, run: key, caller }: RewindCall)
   const idempotency = idempotencyOf(req, "rewind", key.run_id, body);
   return once(rooms, key, idempotency, async () => {
     const point = await pointOf(rooms, head, checkpoint_id);
+    const given = await inherited(rooms, head, point.conversation.asked);
     const restored = await restore(rooms, head, checkpoint_id);
     if (restored === undefined) throw new RunwireError("KAI-RUN-POINT-0002", checkpoint_id);
-    return { run: { ...another(head, point, body, restored), rewinds: key.run_id }, restored };
+    return { run: { ...another(head, point, given, body, restored), rewinds: key.run_id }, restored };
   });
 }
 
@@ -142,11 +145,11 @@ async function restore(
 function another(
   head: Head,
   { conversation, last, checkpoint_id }: Point,
+  { model, ...given }: Facts,
   asked: Pick<z.output<typeof newFork>, "checkpoint_id" | "prompt">,
   restored: Restored | undefined,
 ): NewRun {
   const { run_id, agent, planning_gate, external, lease_ms, metadata } = head.run;
-  const { model, tools, approvals, got_adaptive, fallback_models, budget_usd } = conversation.asked;
   const next = asked.prompt == null ? [] : [{ role: "user", content: asked.prompt }];
   return {
     ...(restored === undefined ? {} : { run_id: restored.run_id }),
@@ -158,13 +161,7 @@ function another(
     metadata,
     external,
     lease_ms,
-    asked: {
-      ...(tools === undefined ? {} : { tools }),
-      ...(approvals === undefined ? {} : { approvals }),
-      ...(fallback_models === undefined ? {} : { fallback_models }),
-      ...(budget_usd === undefined ? {} : { budget_usd }),
-      ...(got_adaptive === undefined ? {} : { got_adaptive }),
-    },
+    asked: given,
     forked_from: {
       run_id,
       pos: last.pos,

@@ -14,7 +14,7 @@ export interface Point extends FoldedTo {
 }
 
 /** Events 1 and 2 of a run are one commit: what was asked is part of every point. */
-const askedPos = 2;
+export const askedPos = 2;
 
 /** At a number of the dialect's cursor; all of the run where none is given. */
 export async function pointAt(

@@ -1,5 +1,6 @@
 // Calls of tools, from their first argument to their end, and what people are asked about them.
 
+import { elsewhere } from "../../elsewhere.js";
 import { type Event, type Facts, is } from "../../events.js";
 import { remembering } from "../../folding.js";
 import { limits } from "../../limits.js";
@@ -68,7 +69,7 @@ function ended(payload: Facts): Facts | undefined {
   const { ok, output, error, preview, tool = "", blob_ref } = payload;
   const failure = isObject(error) ? (error.message ?? error.code) : error;
   // Where the result lies elsewhere, it is shown by how it begins.
-  const result = ok === false ? failure : (output ?? preview);
+  const result = ok === false ? failure : (output ?? preview ?? elsewhere(payload, "output")?.preview);
   return said("tool_end", {
     ...payload,
     tool,

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import type { Draft, Event } from "./events.js";
+import { evidencer } from "./evidence.js";
+import { evidenceListMax } from "./review.js";
+
+const run_id = "run_1";
+
+function event(type: Draft["type"], task_id: string): Event {
+  const payload = {} as never;
+  const ts = "2026-01-01T00:00:00.000Z";
+  return { id: "evt_1", ts, type, run_id, child_id: null, pos: 1, seq: 1, payload, scope: { task_id } };
+}
+
+test("a task that is listed is told to its end, also where the list is full", () => {
+  const evidence = evidencer(run_id);
+  for (let n = 0; n <= evidenceListMax; n++) evidence.hear(event("task.started", `task_${n}`));
+  evidence.hear(event("task.completed", "task_0"));
+  const { tasks } = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
+  expect(tasks).toHaveLength(evidenceListMax);
+  expect((tasks as readonly unknown[]).slice(0, 2)).toMatchObject([
+    { task_id: "task_0", status: "completed" },
+    { task_id: "task_1", status: "running" },
+  ]);
+});
