@@ -148,8 +148,18 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     if (ticks.has(tenant, run_id)) return;
     const cancel = after(limits.tickMs, () => {
       ticks.delete(tenant, run_id);
-      // A store that is down keeps the text in the full log; the sweeper tries again.
-      change(key, (commit) => commit.tick(run_id)).catch(() => {});
+      const ticked = change(key, (commit) => {
+        commit.tick(run_id);
+        return (commit.head(run_id)?.groups.length ?? 0) > 0;
+      });
+      ticked.then(
+        (isPending) => {
+          // What this was to say went out with an append, and more has come since, for which it was too early.
+          if (isPending) tickLater(key);
+        },
+        // A store that is down keeps the text in the full log; the sweeper tries again.
+        () => {},
+      );
     });
     ticks.set(tenant, run_id, cancel);
   }

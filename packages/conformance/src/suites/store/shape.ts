@@ -89,6 +89,41 @@ export function shapeLaws(open: Open): void {
       expect(await said()).toHaveLength(2);
     }));
 
+  it("what comes after a tick that an append has forestalled waits for the next tick, not for a sweep [RW-SHAPE-2]", async () => {
+    const rings: (() => void)[] = [];
+    let heard = () => {};
+    const after = (_delayMs: number, ring: () => void) => {
+      rings.push(ring);
+      heard();
+      return () => {};
+    };
+    await onTrial(
+      (folder, clock) => open(folder, clock, { after }),
+      async (trial) => {
+        const key = await newRun(trial);
+        const say = async (text: string, passMs: number) => {
+          await trial.ingest.append(key, [{ type: "text.delta", payload: { text } }]);
+          trial.clock.pass(passMs);
+        };
+        await say("a", 50);
+        await say("b", 60);
+        // Goes out with what the tick would have said.
+        await say("c", 10);
+        await say("d", 30);
+        const next = new Promise<void>((resolve) => {
+          heard = resolve;
+        });
+        rings.shift()?.();
+        await next;
+        trial.clock.pass(limits.tickMs);
+        rings.shift()?.();
+        // Commits are in order: this one comes after the tick.
+        await trial.ingest.change(key, () => {});
+        expect((await trial.store.head(key))?.groups).toEqual([]);
+      },
+    );
+  });
+
   it("of text and reasoning the one that has waited longest goes first, and no tick says both [RW-SHAPE-2]", () =>
     onTrial(open, async (trial) => {
       const key = await newRun(trial);
