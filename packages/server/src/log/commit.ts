@@ -18,7 +18,7 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
-import { type Group, joinedChars, joinedPayload } from "./groups.js";
+import { type Group, groupBefore, joinedChars, joinedPayload } from "./groups.js";
 import {
   advance,
   checkLive,
@@ -201,6 +201,8 @@ export function draftwork(parts: CommitParts): Draftwork {
       return;
     }
     for (const piece of splitDelta(draft)) {
+      const before = groupBefore(known(run_id).groups, piece);
+      if (before !== undefined) emit(run_id, before);
       place(run_id, { default: false, full: true }, piece, null, scopeText);
       const { groups } = known(run_id);
       const tooMany = groups.length > limits.groupsMax ? groups[0] : undefined;

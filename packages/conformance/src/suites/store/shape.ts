@@ -183,6 +183,36 @@ export function shapeLaws(open: Open): void {
       expect(logs.get(key.run_id)?.head.groups.map(({ text }) => text.length)).toEqual([2 * piece.length]);
     }));
 
+  it("what is large beside its text is stored, and keeps no run from going on [RW-SHAPE-5]", () =>
+    onTrial(open, async (trial) => {
+      const large = "x".repeat(limits.eventBytesMax - 64 * 1024);
+      const some = "y".repeat(limits.groupBytesMax - 64 * 1024);
+      const cases: readonly (readonly Draft[])[] = [
+        [
+          { type: "tool.output", payload: { text: "b", large } },
+          { type: "tool.output", payload: { text: some } },
+        ],
+        [
+          { type: "audio.delta", payload: { chunks: [some] } },
+          { type: "audio.delta", payload: { chunks: [large] } },
+        ],
+        [
+          { type: "tool.output", payload: { text: "b", node: "n" } },
+          ...Array.from({ length: 10 }, (_, n): Draft => {
+            return { type: "tool.output", payload: { text: "c", node: `${n}${some}` } };
+          }),
+        ],
+      ];
+      for (const drafts of cases) {
+        const key = await newRun(trial);
+        // Goes at once, so that what follows waits for a tick.
+        await trial.ingest.append(key, [{ type: "text.delta", payload: { text: "a" } }]);
+        for (const draft of drafts) await trial.ingest.append(key, [draft]);
+        await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state: "done" } }]);
+        await expectSoundTree(trial.store, key);
+      }
+    }));
+
   it("a delta over 64 KiB is split, and no character is cut in two [RW-SHAPE-6]", () =>
     onTrial(open, async (trial) => {
       const unit = fc.constantFrom("a", "é", "語", "👩", "\u0000", "\uD83D", "\uDC69", "\n");
