@@ -135,7 +135,8 @@ export function joinedChars({ text, chunks, nodes = [], besideChars = 0 }: Group
   return chars;
 }
 
-function charsBeside(joined: "text" | "chunks", payload: Facts): number {
+/** How long a delta's payload is beside the member of it that is joined. */
+export function charsBeside(joined: "text" | "chunks", payload: Facts): number {
   let chars = 0;
   for (const [name, value] of Object.entries(payload)) {
     if (name === joined || value === undefined) continue;

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { arbitraryRun } from "../../arbitrary-runs.js";
 import { expectSoundTree, saidBy, views, wholeLog } from "./soundness.js";
-import { caseCount, freshIds, newRun, onTrial, type Trial } from "./trial.js";
+import { caseCount, codeOf, freshIds, newRun, onTrial, type Trial } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
 interface Beat {
@@ -243,6 +243,19 @@ export function shapeLaws(open: Open): void {
         }),
         caseCount(8),
       );
+    }));
+
+  it("a delta whose pieces would repeat more than an append may have is refused [RW-SHAPE-6]", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial);
+      const half = "x".repeat(limits.eventBytesMax / 2 - 64);
+      const delta = (text: string, beside: string): Draft => ({
+        type: "tool.output",
+        payload: { text, beside },
+      });
+      expect(await codeOf(trial.ingest.append(key, [delta(half, half)]))).toBe("KAI-REQUEST-SIZE-0001");
+      await trial.ingest.append(key, [delta(half, "x".repeat(1024)), delta("short", half)]);
+      await expectSoundTree(trial.store, key);
     }));
 
   it("members that the protocol does not know never change what a delta says [RW-SHAPE-1]", () =>
