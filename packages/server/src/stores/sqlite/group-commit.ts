@@ -135,7 +135,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     try {
       const list = writesOf(batch, rows, asOf, age.now());
       for (const { list: more } of also) list.push(...more);
-      step = await write(list, batch, asOf);
+      step = await write(list, batch, rows, asOf);
     } catch (error) {
       arriving = [];
       observe?.commitFailed(error);
@@ -223,11 +223,13 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   async function write(
     list: readonly Write[],
     batch: Batch,
+    rows: readonly HotRow[],
     asOf: number,
   ): Promise<CompactionStep | undefined> {
     if (compactionIsDue()) {
       try {
-        const step = compact.step((tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log), asOf);
+        const headAfter: HeadOf = (tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log);
+        const step = compact.step(headAfter, asOf, rows);
         if (step !== undefined) {
           await writer.write([...list, ...step.writes]);
           return step;
