@@ -194,22 +194,19 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       });
       try {
         const value = of.decide(draft.commit);
+        // An ended run is stored as such, with its head, in the commit that ends it. Looked for before anything is taken
+        // over: a head that cannot be read refuses this append as a whole.
+        const ended = [...draft.heads].filter(([log, head]) => endsBetween(now(log), head));
         for (const record of draft.records) batch.records.push(record);
-        let more = draft.created.length;
         for (const run of draft.created) {
           batch.created.push(run);
           if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
         }
         for (const allowance of draft.allowed) batch.allowed.push({ tenant, allowance });
         for (const log of draft.kept) keep(log);
-        for (const [log, head] of draft.heads) {
-          // An ended run is stored as such, with its head, in the commit that ends it.
-          if (endsBetween(now(log), head)) {
-            keep(log);
-            more -= 1;
-          }
-          fresh.set(tenant, log, head);
-        }
+        for (const [log] of ended) keep(log);
+        for (const [log, head] of draft.heads) fresh.set(tenant, log, head);
+        const more = draft.created.length - ended.length;
         if (more !== 0) born.set(tenant, (born.get(tenant) ?? 0) + more);
         batch.decided.push({ of, value });
       } catch (error) {
