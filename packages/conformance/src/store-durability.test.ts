@@ -337,6 +337,24 @@ describe("a tree that is erased while another program reads the file", () => {
     }));
 });
 
+describe("a feed of which the oldest entries are no longer kept", () => {
+  it("gives nothing to whoever would miss some of them, and the rest to everybody else", () =>
+    onTrial(openSqlite(server), async (trial) => {
+      const feed = { tenant, run_id: `feed:${tenant}:runs` };
+      const entriesAfter = async (pos: number) =>
+        (await trial.store.read(feed, "default", pos, 1024 * 1024)).events.map((e) => e.pos);
+      await newRun(trial);
+      await newRun(trial);
+      expect(await entriesAfter(0)).toEqual([1, 2, 3, 4]);
+      trial.clock.pass(limits.feedAgeMs + 1);
+      await newRun(trial);
+      await trial.store.prune();
+      for (const pos of [0, 1, 3]) expect(await entriesAfter(pos)).toEqual([]);
+      expect(await entriesAfter(4)).toEqual([5, 6]);
+      expect(await entriesAfter(6)).toEqual([]);
+    }));
+});
+
 describe("a store that is closed", () => {
   it("refuses what comes too late, and leaves nobody waiting", async () => {
     const folder = mkdtempSync(join(tmpdir(), "runwire-closed-"));

@@ -145,7 +145,10 @@ function followedLog(
         again = false;
         const stretch = await store.read(key, view, log.end, readBytesMax);
         if (stretch.last === undefined) {
-          if ((await store.head(key)) === undefined) for (const listener of [...listeners]) listener.gone();
+          const head = await store.head(key);
+          // Erased, or moved on by more than is kept. Had it only just moved, it would have rung.
+          const isGone = head === undefined || (head.views[view].pos > log.end && !again);
+          if (isGone) for (const listener of [...listeners]) listener.gone();
           continue;
         }
         again = true;
