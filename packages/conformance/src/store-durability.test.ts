@@ -27,6 +27,7 @@ import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
 import { asked, codeOf, freshIds, newRun, onTrial, tenant } from "./suites/store/trial.js";
+import type { Open } from "./suites/store/under-test.js";
 
 const writer = fileURLToPath(new URL("./crash-writer.js", import.meta.url));
 const serverPath = import.meta.resolve("@runwire/server");
@@ -335,6 +336,38 @@ describe("a tree that is erased while another program reads the file", () => {
       expect(inFiles()).toEqual([]);
       other.close();
     }));
+});
+
+describe("what many runs had not said when a server died", () => {
+  it("is said by one sweep, in a few commits", async () => {
+    let commits = 0;
+    const open: Open = (folder, clock, given) => {
+      const path = join(folder, "runwire.db");
+      const observe = {
+        committed: () => {
+          commits += 1;
+        },
+        commitFailed() {},
+        compactionFailed() {},
+        readFailed() {},
+      };
+      const store = server.sqliteStore({ path, durability: "os", clock, observe });
+      return { store, ingest: server.ingest(store, server.transcripts(store), given as never) } as never;
+    };
+    await onTrial(open, async (trial) => {
+      const keys = await Promise.all(Array.from({ length: 100 }, () => newRun(trial)));
+      for (const text of ["a", "b"])
+        await Promise.all(
+          keys.map((key) => trial.ingest.append(key, [{ type: "text.delta", payload: { text } }])),
+        );
+      await trial.reopen();
+      trial.clock.pass(limits.tickMs);
+      commits = 0;
+      await trial.ingest.sweep();
+      expect(commits).toBeLessThan(10);
+      for (const key of keys) expect((await trial.store.head(key))?.groups).toEqual([]);
+    });
+  });
 });
 
 describe("a feed of which the oldest entries are no longer kept", () => {

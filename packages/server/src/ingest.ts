@@ -110,6 +110,8 @@ export interface Swept {
 }
 
 const foldTriesMax = 20;
+/** Runs whose pending deltas a sweep commits together. */
+const sweptAtOnceMax = 256;
 
 function ringAfter(delayMs: number, ring: () => void): () => void {
   const timer = setTimeout(ring, delayMs);
@@ -255,21 +257,25 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     async sweep() {
       let leasesLost = 0;
       const failures: unknown[] = [];
+      // One run that cannot be swept must not keep the others waiting; the next round tries it again.
+      const failed = (error: unknown): void => void failures.push(error);
+      const deltas: RunKey[] = [];
       for (const due of await store.due()) {
         const { key } = due;
-        const decide = {
-          deltas: (commit: Commit) => commit.tick(key.run_id),
-          lease: (commit: Commit) => loseProducer(commit, key.run_id),
-          request: (commit: Commit) =>
-            due.why === "request" && closeRequest(commit, key.run_id, due.request_id, "expired"),
-        }[due.why];
-        // One run that cannot be swept must not keep the others waiting; the next round tries it again.
-        await change<unknown>(key, decide).then(
-          (done) => {
-            if (due.why === "lease" && done === true) leasesLost += 1;
-          },
-          (error: unknown) => void failures.push(error),
-        );
+        if (due.why === "deltas") deltas.push(key);
+        else if (due.why === "request")
+          await change(key, (commit) => closeRequest(commit, key.run_id, due.request_id, "expired")).catch(
+            failed,
+          );
+        else {
+          const isLost = await change(key, (commit) => loseProducer(commit, key.run_id)).catch(failed);
+          if (isLost === true) leasesLost += 1;
+        }
+      }
+      // After a crash they are those of all runs: many share a commit.
+      for (let from = 0; from < deltas.length; from += sweptAtOnceMax) {
+        const some = deltas.slice(from, from + sweptAtOnceMax);
+        await Promise.all(some.map((key) => change(key, (commit) => commit.tick(key.run_id)).catch(failed)));
       }
       return { leasesLost, failures };
     },
