@@ -338,6 +338,28 @@ describe("a tree that is erased while another program reads the file", () => {
     }));
 });
 
+describe("a tree that is erased while its blobs cannot be removed", () => {
+  it("is erased by everybody else all the same", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-erased-"));
+    const path = join(folder, "runwire.db");
+    const store = server.sqliteStore({ path, durability: "os", clock: server.systemClock });
+    const ingest = server.ingest(store, server.transcripts(store));
+    const erased: string[] = [];
+    store.onUnreferred(() => Promise.reject(new Error("no")));
+    store.onErased(async (roots) => void erased.push(...roots.map((root) => root.run_id)));
+    const { run_id } = await ingest.create(tenant, asked() as never);
+    const blob = { ref: `blob_${"0".repeat(64)}`, media_type: "text/plain", bytes: 1 };
+    await store.append({ tenant, run_id }, (commit) =>
+      commit.write(run_id, { type: "custom", payload: {} }, [blob]),
+    );
+    await expect(store.eraseTree({ tenant, run_id })).rejects.toThrow("no");
+    expect(erased).toEqual([run_id]);
+    ingest.close();
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+});
+
 describe("what many runs had not said when a server died", () => {
   it("is said by one sweep, in a few commits", async () => {
     let commits = 0;

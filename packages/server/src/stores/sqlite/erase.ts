@@ -72,11 +72,15 @@ export function eraser(parts: EraserParts): Eraser {
         moved(run);
       }
     });
+    // The rows are gone, so nobody can erase the tree again: what fails here keeps nothing else from going.
     try {
       for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
-      await erased(roots);
     } finally {
-      await emptyLog();
+      try {
+        await erased(roots);
+      } finally {
+        await emptyLog();
+      }
     }
   }
 
