@@ -27,6 +27,7 @@ import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
 import { asked, codeOf, freshIds, newRun, onTrial, tenant } from "./suites/store/trial.js";
+import type { Open } from "./suites/store/under-test.js";
 
 const writer = fileURLToPath(new URL("./crash-writer.js", import.meta.url));
 const serverPath = import.meta.resolve("@runwire/server");
@@ -334,6 +335,78 @@ describe("a tree that is erased while another program reads the file", () => {
       await trial.store.prune();
       expect(inFiles()).toEqual([]);
       other.close();
+    }));
+});
+
+describe("a tree that is erased while its blobs cannot be removed", () => {
+  it("is erased by everybody else all the same", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-erased-"));
+    const path = join(folder, "runwire.db");
+    const store = server.sqliteStore({ path, durability: "os", clock: server.systemClock });
+    const ingest = server.ingest(store, server.transcripts(store));
+    const erased: string[] = [];
+    store.onUnreferred(() => Promise.reject(new Error("no")));
+    store.onErased(async (roots) => void erased.push(...roots.map((root) => root.run_id)));
+    const { run_id } = await ingest.create(tenant, asked() as never);
+    const blob = { ref: `blob_${"0".repeat(64)}`, media_type: "text/plain", bytes: 1 };
+    await store.append({ tenant, run_id }, (commit) =>
+      commit.write(run_id, { type: "custom", payload: {} }, [blob]),
+    );
+    await expect(store.eraseTree({ tenant, run_id })).rejects.toThrow("no");
+    expect(erased).toEqual([run_id]);
+    ingest.close();
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe("what many runs had not said when a server died", () => {
+  it("is said by one sweep, in a few commits", async () => {
+    let commits = 0;
+    const open: Open = (folder, clock, given) => {
+      const path = join(folder, "runwire.db");
+      const observe = {
+        committed: () => {
+          commits += 1;
+        },
+        commitFailed() {},
+        compactionFailed() {},
+        readFailed() {},
+      };
+      const store = server.sqliteStore({ path, durability: "os", clock, observe });
+      return { store, ingest: server.ingest(store, server.transcripts(store), given as never) } as never;
+    };
+    await onTrial(open, async (trial) => {
+      const keys = await Promise.all(Array.from({ length: 100 }, () => newRun(trial)));
+      for (const text of ["a", "b"])
+        await Promise.all(
+          keys.map((key) => trial.ingest.append(key, [{ type: "text.delta", payload: { text } }])),
+        );
+      await trial.reopen();
+      trial.clock.pass(limits.tickMs);
+      commits = 0;
+      await trial.ingest.sweep();
+      expect(commits).toBeLessThan(10);
+      for (const key of keys) expect((await trial.store.head(key))?.groups).toEqual([]);
+    });
+  });
+});
+
+describe("a feed of which the oldest entries are no longer kept", () => {
+  it("gives nothing to whoever would miss some of them, and the rest to everybody else", () =>
+    onTrial(openSqlite(server), async (trial) => {
+      const feed = { tenant, run_id: `feed:${tenant}:runs` };
+      const entriesAfter = async (pos: number) =>
+        (await trial.store.read(feed, "default", pos, 1024 * 1024)).events.map((e) => e.pos);
+      await newRun(trial);
+      await newRun(trial);
+      expect(await entriesAfter(0)).toEqual([1, 2, 3, 4]);
+      trial.clock.pass(limits.feedAgeMs + 1);
+      await newRun(trial);
+      await trial.store.prune();
+      for (const pos of [0, 1, 3]) expect(await entriesAfter(pos)).toEqual([]);
+      expect(await entriesAfter(4)).toEqual([5, 6]);
+      expect(await entriesAfter(6)).toEqual([]);
     }));
 });
 

@@ -230,6 +230,18 @@ describe("segments", { timeout: lawMsMax }, () => {
       expect(await wholeLog(store, key, "full")).toHaveLength(8 * batch.length + 2);
     }));
 
+  it("keep up with whoever appends to many runs at once", () =>
+    onTrial(openSqlite(server, { hotEventsMax: 20 }), async (trial) => {
+      const { folder, ingest, store } = trial;
+      const keys = await Promise.all(Array.from({ length: 60 }, () => newRun(trial)));
+      const rounds = 40;
+      for (let round = 0; round < rounds; round++) {
+        await Promise.all(keys.map((key) => ingest.append(key, [numbered(round)])));
+        expect(hotEvents(folder)).toBeLessThan(5 * keys.length);
+      }
+      for (const key of keys) expect(await wholeLog(store, key, "full")).toHaveLength(rounds + 2);
+    }));
+
   it("that cannot be written keep no append waiting and no close", () =>
     onTrial(openSqlite(server, { hotEventsMax: 10 }), async (trial) => {
       const key = await newRun(trial);

@@ -162,13 +162,17 @@ async function startOn(
     report,
   });
   if (agent !== undefined) open.add(agent.close);
-  store.onErased(async (roots) => agent?.forget(roots));
+  const followed = hub(store, bus);
+  store.onErased(async (roots) => {
+    for (const tenant of new Set(roots.map((root) => root.tenant))) followed.forget(tenant);
+    await agent?.forget(roots);
+  });
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
     encodings: encodings(store),
-    hub: hub(store, bus),
+    hub: followed,
     blobs,
     ingest: writer,
     agent,

@@ -95,6 +95,34 @@ describe("a store that cannot be read", () => {
   });
 });
 
+describe("a log that has moved on by more than is kept", () => {
+  it("is gone for whoever was at its head", async () => {
+    const bus = memoryBus();
+    let end = 5;
+    const pruned = {
+      ...store,
+      head: async () => ({ views: { default: { pos: end }, full: { pos: end } } }),
+      read: async () => stretchOf([]),
+    } as unknown as Store;
+    let goneCount = 0;
+    const following = hub(pruned, bus);
+    await following.follow(key, "default", {
+      ...listener,
+      gone: () => {
+        goneCount += 1;
+      },
+    });
+    const ring = async (): Promise<number> => {
+      bus.publish(key);
+      await new Promise((resolve) => setImmediate(resolve));
+      return goneCount;
+    };
+    expect(await ring()).toBe(0);
+    end = 9;
+    expect(await ring()).toBe(1);
+  });
+});
+
 describe("a log that moves while it is being opened", () => {
   it("is heard of, though nothing follows", async () => {
     const bus = memoryBus();

@@ -33,6 +33,8 @@ export interface Followed {
 
 export interface Hub {
   follow(key: RunKey, view: View, listener: Listener): Promise<Followed>;
+  /** Reads a tenant's logs anew: runs of it were erased, and its feeds no longer say what they said of them. */
+  forget(tenant: string): void;
   levels(): HubLevels;
 }
 
@@ -92,6 +94,10 @@ export function hub(store: Store, bus: Bus): Hub {
         }
       }
     },
+    forget(tenant) {
+      shared.forget(tenant);
+      for (const log of open) if (log.tenant === tenant) log.forget();
+    },
     levels() {
       const lagsBytes: number[] = [];
       for (const { listeners } of open)
@@ -105,7 +111,9 @@ export function hub(store: Store, bus: Bus): Hub {
 }
 
 interface FollowedLog extends Followed {
+  readonly tenant: string;
   readonly listeners: ReadonlySet<Listener>;
+  forget(): void;
   ring(): void;
   join(listener: Listener): void;
 }
@@ -137,7 +145,10 @@ function followedLog(
         again = false;
         const stretch = await store.read(key, view, log.end, readBytesMax);
         if (stretch.last === undefined) {
-          if ((await store.head(key)) === undefined) for (const listener of [...listeners]) listener.gone();
+          const head = await store.head(key);
+          // Erased, or moved on by more than is kept. Had it only just moved, it would have rung.
+          const isGone = head === undefined || (head.views[view].pos > log.end && !again);
+          if (isGone) for (const listener of [...listeners]) listener.gone();
           continue;
         }
         again = true;
@@ -181,11 +192,16 @@ function followedLog(
 
   // Plain members: every reader looks at them at every event, and a getter would make each look a call.
   const log = {
+    tenant: key.tenant,
     listeners,
     end: from,
     weights: noWeight,
     ring,
     next,
+    forget() {
+      tail = [];
+      tailBytes = 0;
+    },
     join(listener: Listener) {
       listeners.add(listener);
       // It may have rung while nobody listened.
@@ -201,6 +217,7 @@ function followedLog(
 
 interface SharedRanges {
   readonly bytes: number;
+  forget(tenant: string): void;
   read(
     name: string,
     load: () => Promise<Range | undefined>,
@@ -232,6 +249,9 @@ function sharedRanges(): SharedRanges {
   return {
     get bytes() {
       return bytes;
+    },
+    forget(tenant) {
+      for (const name of kept.keys()) if (name.startsWith(`${tenant}/`)) drop(name);
     },
     read(name, load, end) {
       const known = kept.get(name);

@@ -110,6 +110,8 @@ export interface Swept {
 }
 
 const foldTriesMax = 20;
+/** Runs whose pending deltas a sweep commits together. */
+const sweptAtOnceMax = 256;
 
 function ringAfter(delayMs: number, ring: () => void): () => void {
   const timer = setTimeout(ring, delayMs);
@@ -148,8 +150,18 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     if (ticks.has(tenant, run_id)) return;
     const cancel = after(limits.tickMs, () => {
       ticks.delete(tenant, run_id);
-      // A store that is down keeps the text in the full log; the sweeper tries again.
-      change(key, (commit) => commit.tick(run_id)).catch(() => {});
+      const ticked = change(key, (commit) => {
+        commit.tick(run_id);
+        return (commit.head(run_id)?.groups.length ?? 0) > 0;
+      });
+      ticked.then(
+        (isPending) => {
+          // What this was to say went out with an append, and more has come since, for which it was too early.
+          if (isPending) tickLater(key);
+        },
+        // A store that is down keeps the text in the full log; the sweeper tries again.
+        () => {},
+      );
     });
     ticks.set(tenant, run_id, cancel);
   }
@@ -245,21 +257,25 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
     async sweep() {
       let leasesLost = 0;
       const failures: unknown[] = [];
+      // One run that cannot be swept must not keep the others waiting; the next round tries it again.
+      const failed = (error: unknown): void => void failures.push(error);
+      const deltas: RunKey[] = [];
       for (const due of await store.due()) {
         const { key } = due;
-        const decide = {
-          deltas: (commit: Commit) => commit.tick(key.run_id),
-          lease: (commit: Commit) => loseProducer(commit, key.run_id),
-          request: (commit: Commit) =>
-            due.why === "request" && closeRequest(commit, key.run_id, due.request_id, "expired"),
-        }[due.why];
-        // One run that cannot be swept must not keep the others waiting; the next round tries it again.
-        await change<unknown>(key, decide).then(
-          (done) => {
-            if (due.why === "lease" && done === true) leasesLost += 1;
-          },
-          (error: unknown) => void failures.push(error),
-        );
+        if (due.why === "deltas") deltas.push(key);
+        else if (due.why === "request")
+          await change(key, (commit) => closeRequest(commit, key.run_id, due.request_id, "expired")).catch(
+            failed,
+          );
+        else {
+          const isLost = await change(key, (commit) => loseProducer(commit, key.run_id)).catch(failed);
+          if (isLost === true) leasesLost += 1;
+        }
+      }
+      // After a crash they are those of all runs: many share a commit.
+      for (let from = 0; from < deltas.length; from += sweptAtOnceMax) {
+        const some = deltas.slice(from, from + sweptAtOnceMax);
+        await Promise.all(some.map((key) => change(key, (commit) => commit.tick(key.run_id)).catch(failed)));
       }
       return { leasesLost, failures };
     },

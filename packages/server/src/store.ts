@@ -23,8 +23,9 @@ export interface Store {
   append<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
 
   /**
-   * Events after a position, in order: at least one if there is one, at most about `bytesMax`. Cuts fall at the
-   * same places for readers that began at different ones, so what is made of a cut can be shared.
+   * Events after a position, in order: at least one if there is one, at most about `bytesMax`, and none where the next
+   * one is no longer kept. Cuts fall at the same places for readers that began at different ones, so what is made of a
+   * cut can be shared.
    */
   read(key: RunKey, view: View, after: number, bytesMax: number): Promise<Stretch>;
 

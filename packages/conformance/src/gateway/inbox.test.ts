@@ -320,6 +320,29 @@ describe("the inbox", () => {
     }
   });
 
+  it("says nothing of what was erased, also to whoever comes back to where others have read it [RW-INBOX-2]", async () => {
+    const { pos: after } = await inboxOf("acme");
+    const follower = await openReading("ndjson", server.url, "/v1/agent/inbox/stream", bearer("acme"));
+    const run_id = await newRun("acme");
+    await write("acme", run_id, say("clarify.requested", { clarify_id: "clar_1", question: "a secret?" }));
+    await as("acme", "POST", runPath(run_id, "abort"), {});
+    const { pos } = await inboxOf("acme");
+    await follower.until(({ heard }) => heard.some(({ data }) => JSON.parse(data).pos === pos));
+    const readAgain = async (): Promise<string> => {
+      const path = `/v1/agent/inbox/stream?after=${after}`;
+      const reading = await openReading("ndjson", server.url, path, bearer("acme"));
+      await reading.until(({ heard }) => JSON.parse(heard.at(-1)?.data ?? "{}").pos === pos);
+      reading.stop();
+      return reading.text;
+    };
+    expect(await readAgain()).toContain("a secret?");
+    expect((await as("acme", "DELETE", `/v1/agent/runs/${run_id}`)).status).toBe(204);
+    expect(await readAgain()).not.toContain("secret");
+    follower.stop();
+    // The same of what is no longer in the tail, and was read from the store.
+    expect(await readAgain()).not.toContain("secret");
+  });
+
   it("is opened with a ticket for it, and with no other [RW-INBOX-3]", async () => {
     const ticketFor = async (resource: Facts): Promise<string> =>
       (await as("acme", "POST", "/v1/stream-tickets", resource)).body.ticket as string;

@@ -18,7 +18,7 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import { feedsOf, shownIn } from "./feeds.js";
-import { type Group, joinedChars, joinedPayload } from "./groups.js";
+import { charsBeside, type Group, groupBefore, joinedChars, joinedPayload } from "./groups.js";
 import {
   advance,
   checkLive,
@@ -201,6 +201,8 @@ export function draftwork(parts: CommitParts): Draftwork {
       return;
     }
     for (const piece of splitDelta(draft)) {
+      const before = groupBefore(known(run_id).groups, piece);
+      if (before !== undefined) emit(run_id, before);
       place(run_id, { default: false, full: true }, piece, null, scopeText);
       const { groups } = known(run_id);
       const tooMany = groups.length > limits.groupsMax ? groups[0] : undefined;
@@ -287,7 +289,7 @@ export function tooLarge(): RunwireError {
   return new RunwireError("KAI-REQUEST-SIZE-0001", `an event may have ${limits.eventBytesMax} bytes`);
 }
 
-/** A delta longer than the limit becomes several; no character is cut in two. */
+/** A delta longer than the limit becomes several, each with all other members; no character is cut in two. */
 function splitDelta(draft: Draft): readonly Draft[] {
   const { text } = draft.payload as Facts;
   const bytesMax = limits.deltaBytesMax;
@@ -296,6 +298,8 @@ function splitDelta(draft: Draft): readonly Draft[] {
   if (bytes <= bytesMax) return [draft];
   if (bytes > limits.eventBytesMax) throw tooLarge();
   const charsMax = bytes === text.length ? bytesMax : Math.floor(bytesMax / 3);
+  const repeatedChars = Math.ceil(text.length / charsMax) * charsBeside("text", draft.payload as Facts);
+  if (repeatedChars > limits.batchBytesMax) throw tooLarge();
   const pieces: Draft[] = [];
   for (let from = 0; from < text.length; ) {
     let to = Math.min(from + charsMax, text.length);

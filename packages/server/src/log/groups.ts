@@ -1,6 +1,14 @@
 // Deltas that the full log holds and the default log does not yet, in groups that are joined to one record each.
 
-import { type EventType, type Facts, type NodeText, nodeTexts, type Scope } from "@runwire/protocol";
+import {
+  type Draft,
+  type EventType,
+  type Facts,
+  limits,
+  type NodeText,
+  nodeTexts,
+  type Scope,
+} from "@runwire/protocol";
 import type { Record } from "./record.js";
 
 /** Deltas of one (type, call, process). */
@@ -14,6 +22,8 @@ export interface Group {
   readonly last: number;
   /** The first pending delta's payload; the joined record differs from it in what is joined only. */
   readonly payload: Facts;
+  /** How long that is beside what is joined; a head that an older program has stored does not know. */
+  readonly besideChars?: number;
   readonly scopeText: string | null;
   /** What is pending, joined: text, or a list of audio chunks. */
   readonly text: string;
@@ -41,8 +51,10 @@ export function pended(
   if (text === "" && (chunks === null || chunks.length === 0)) return groups;
   const at = groups.findIndex((group) => sameGroup(group, of));
   const known = groups[at];
-  if (known === undefined)
-    return [...groups, { ...of, first: pos, last: pos, payload, scopeText, text, chunks }];
+  if (known === undefined) {
+    const besideChars = charsBeside(isAudio ? "chunks" : "text", payload);
+    return [...groups, { ...of, first: pos, last: pos, payload, besideChars, scopeText, text, chunks }];
+  }
   return groups.with(at, {
     ...known,
     ...(isAudio ? {} : nodesWith(known, payload, scopeText)),
@@ -50,6 +62,15 @@ export function pended(
     text: known.text + text,
     chunks: known.chunks === null ? null : [...known.chunks, ...(chunks ?? [])],
   });
+}
+
+/** The group that a delta must not be joined to, because it is as large as a group may be by itself. */
+export function groupBefore(groups: readonly Group[], { type, payload }: Draft): Group | undefined {
+  const facts = payload as Facts;
+  // A long text is split before.
+  if (groups.length === 0 || charsBeside("text", facts) < limits.groupBytesMax) return undefined;
+  const of = groupOf(type, facts);
+  return groups.find((group) => sameGroup(group, of));
 }
 
 /** The groups after a record of the default log that covers one. */
@@ -106,8 +127,20 @@ export function joinedPayload({ payload, text, chunks, nodes }: Group): Facts {
 /** What one stretch of text, or one chunk, costs beside its characters: there may be many of them with none. */
 const pieceChars = 64;
 
-/** About how long the joined record's payload is. */
-export function joinedChars({ text, chunks, nodes = [] }: Group): number {
-  if (chunks !== null) return chunks.reduce((sum, chunk) => sum + chunk.length, chunks.length * pieceChars);
-  return text.length + nodes.length * pieceChars;
+/** About how long the joined record's payload is: what is pending must always fit into an event, however it is escaped. */
+export function joinedChars({ text, chunks, nodes = [], besideChars = 0 }: Group): number {
+  let chars = besideChars + text.length;
+  for (const chunk of chunks ?? []) chars += pieceChars + chunk.length;
+  for (const { node = "", node_id = "" } of nodes) chars += pieceChars + node.length + node_id.length;
+  return chars;
+}
+
+/** How long a delta's payload is beside the member of it that is joined. */
+export function charsBeside(joined: "text" | "chunks", payload: Facts): number {
+  let chars = 0;
+  for (const [name, value] of Object.entries(payload)) {
+    if (name === joined || value === undefined) continue;
+    chars += name.length + (typeof value === "string" ? value : JSON.stringify(value)).length;
+  }
+  return chars;
 }

@@ -57,7 +57,7 @@ export interface Head {
   readonly producers: { readonly [id: string]: { readonly epoch: number; readonly seq: number } };
   /** Whether there is model text that no `message.settled` has settled. */
   readonly unsettled: boolean;
-  /** Default position of the last model text. */
+  /** Default position of the last model text, or of what has settled it since. */
   readonly saidPos: number;
   readonly title: string | null;
   /** The beginning of what was asked, and the model that was asked for. */
@@ -229,6 +229,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
     case "message.settled":
       head.unsettled = false;
+      head.saidPos = place.defaultPos;
       break;
     case "plan.proposal":
       head.plan = shownPlan(p.plan);

@@ -25,7 +25,7 @@ const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
 /** Why a run is paused that nobody paused for itself. */
 export const parentPaused = "parent paused";
 
-/** Thrown where more text was committed after the fold: fold again, then try again. */
+/** Thrown where more text was committed, or settled, after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
 
 export function headIn(commit: Commit, run_id: string): Head {

@@ -76,6 +76,19 @@ export function settledLaws(open: Open): void {
         expectSettled(events);
       }
     }));
+
+  it("what is settled while a run is being ended is not settled again with what follows it [RW-SETTLE-1]", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial);
+      const say = (text: string): Draft => ({ type: "text.delta", payload: { text } });
+      await trial.ingest.append(key, [say("a")]);
+      await Promise.all([
+        trial.ingest.append(key, [{ type: "message.settled", payload: { text: "a" } }, say("b")]),
+        trial.ingest.append(key, [done]),
+      ]);
+      expectSettled(await wholeLog(trial.store, key, "full"));
+      await expectSoundTree(trial.store, key);
+    }));
 }
 
 /** Each message that the server settled holds the model's text since the one before; done leaves none open. */

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { arbitraryRun } from "../../arbitrary-runs.js";
 import { expectSoundTree, saidBy, views, wholeLog } from "./soundness.js";
-import { caseCount, freshIds, newRun, onTrial, type Trial } from "./trial.js";
+import { caseCount, codeOf, freshIds, newRun, onTrial, type Trial } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
 interface Beat {
@@ -89,6 +89,41 @@ export function shapeLaws(open: Open): void {
       expect(await said()).toHaveLength(2);
     }));
 
+  it("what comes after a tick that an append has forestalled waits for the next tick, not for a sweep [RW-SHAPE-2]", async () => {
+    const rings: (() => void)[] = [];
+    let heard = () => {};
+    const after = (_delayMs: number, ring: () => void) => {
+      rings.push(ring);
+      heard();
+      return () => {};
+    };
+    await onTrial(
+      (folder, clock) => open(folder, clock, { after }),
+      async (trial) => {
+        const key = await newRun(trial);
+        const say = async (text: string, passMs: number) => {
+          await trial.ingest.append(key, [{ type: "text.delta", payload: { text } }]);
+          trial.clock.pass(passMs);
+        };
+        await say("a", 50);
+        await say("b", 60);
+        // Goes out with what the tick would have said.
+        await say("c", 10);
+        await say("d", 30);
+        const next = new Promise<void>((resolve) => {
+          heard = resolve;
+        });
+        rings.shift()?.();
+        await next;
+        trial.clock.pass(limits.tickMs);
+        rings.shift()?.();
+        // Commits are in order: this one comes after the tick.
+        await trial.ingest.change(key, () => {});
+        expect((await trial.store.head(key))?.groups).toEqual([]);
+      },
+    );
+  });
+
   it("of text and reasoning the one that has waited longest goes first, and no tick says both [RW-SHAPE-2]", () =>
     onTrial(open, async (trial) => {
       const key = await newRun(trial);
@@ -148,6 +183,36 @@ export function shapeLaws(open: Open): void {
       expect(logs.get(key.run_id)?.head.groups.map(({ text }) => text.length)).toEqual([2 * piece.length]);
     }));
 
+  it("what is large beside its text is stored, and keeps no run from going on [RW-SHAPE-5]", () =>
+    onTrial(open, async (trial) => {
+      const large = "x".repeat(limits.eventBytesMax - 64 * 1024);
+      const some = "y".repeat(limits.groupBytesMax - 64 * 1024);
+      const cases: readonly (readonly Draft[])[] = [
+        [
+          { type: "tool.output", payload: { text: "b", large } },
+          { type: "tool.output", payload: { text: some } },
+        ],
+        [
+          { type: "audio.delta", payload: { chunks: [some] } },
+          { type: "audio.delta", payload: { chunks: [large] } },
+        ],
+        [
+          { type: "tool.output", payload: { text: "b", node: "n" } },
+          ...Array.from({ length: 10 }, (_, n): Draft => {
+            return { type: "tool.output", payload: { text: "c", node: `${n}${some}` } };
+          }),
+        ],
+      ];
+      for (const drafts of cases) {
+        const key = await newRun(trial);
+        // Goes at once, so that what follows waits for a tick.
+        await trial.ingest.append(key, [{ type: "text.delta", payload: { text: "a" } }]);
+        for (const draft of drafts) await trial.ingest.append(key, [draft]);
+        await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state: "done" } }]);
+        await expectSoundTree(trial.store, key);
+      }
+    }));
+
   it("a delta over 64 KiB is split, and no character is cut in two [RW-SHAPE-6]", () =>
     onTrial(open, async (trial) => {
       const unit = fc.constantFrom("a", "é", "語", "👩", "\u0000", "\uD83D", "\uDC69", "\n");
@@ -178,6 +243,19 @@ export function shapeLaws(open: Open): void {
         }),
         caseCount(8),
       );
+    }));
+
+  it("a delta whose pieces would repeat more than an append may have is refused [RW-SHAPE-6]", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial);
+      const half = "x".repeat(limits.eventBytesMax / 2 - 64);
+      const delta = (text: string, beside: string): Draft => ({
+        type: "tool.output",
+        payload: { text, beside },
+      });
+      expect(await codeOf(trial.ingest.append(key, [delta(half, half)]))).toBe("KAI-REQUEST-SIZE-0001");
+      await trial.ingest.append(key, [delta(half, "x".repeat(1024)), delta("short", half)]);
+      await expectSoundTree(trial.store, key);
     }));
 
   it("members that the protocol does not know never change what a delta says [RW-SHAPE-1]", () =>

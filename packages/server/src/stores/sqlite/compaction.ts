@@ -6,7 +6,8 @@ import { limits } from "@runwire/protocol";
 import { type Head, isEnded } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
-import type { Hot } from "./hot.js";
+import type { Hot, OldestRows } from "./hot.js";
+import type { HotRow } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { SegmentReader } from "./segment-reader.js";
 import { segmentBytesMin, toSegments } from "./segments.js";
@@ -28,20 +29,21 @@ export interface CompactionStep {
 const stepBytes = 512 * 1024;
 /**
  * The hot part is memory. At so many times its limit, batches bring more than small steps take away: then a step is as
- * large as a batch may be, and whoever appends waits for it.
+ * large as a batch may be, of as many trees as it takes to take away what its batch brings, and whoever appends waits.
  */
 const behindMax = 4;
 const largeStepBytes = 2 * limits.batchBytesMax;
+/** What a log costs beside its rows: the last segment of both views may be small, and is written again. */
+const logBytes = 2 * segmentBytesMin;
 
 export type HeadOf = (tenant: string, log: string) => Head | undefined;
 
 export interface Compaction {
   isDue(): boolean;
-  /**
-   * What the next step writes, given the heads as the commit it belongs to leaves them: a step of what is due, or of
-   * a tree that is named.
-   */
-  step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined;
+  /** What the next step writes, given the heads as the commit it belongs to leaves them, and the rows that it brings. */
+  step(headOf: HeadOf, asOf: number, brought: readonly HotRow[]): CompactionStep | undefined;
+  /** The same of one tree, due or not. */
+  stepOf(root: RunKey, headOf: HeadOf, asOf: number): CompactionStep | undefined;
 }
 
 export function compaction(parts: CompactionParts): Compaction {
@@ -49,14 +51,41 @@ export function compaction(parts: CompactionParts): Compaction {
   const isOver = (times: number): boolean =>
     hot.records > times * hotEventsMax || hot.bytes > times * hotBytesMax;
   const isDue = (): boolean => isOver(1);
+  const roomBytes = (): number => (isOver(behindMax) ? largeStepBytes : stepBytes);
 
-  function step(headOf: HeadOf, asOf: number, of?: RunKey): CompactionStep | undefined {
-    if (of === undefined && !isDue()) return undefined;
-    const oldest = hot.oldest(isOver(behindMax) ? largeStepBytes : stepBytes, of);
-    if (oldest === undefined) return undefined;
-    const { tenant } = oldest;
-    const writes: Write[] = [["dropHot", JSON.stringify(oldest.rows.map(({ row }) => row))]];
-    for (const [log, events] of oldest.logs) {
+  function step(headOf: HeadOf, asOf: number, brought: readonly HotRow[]): CompactionStep | undefined {
+    if (!isDue()) return undefined;
+    const wanted = isOver(behindMax) ? weigh(brought) : { records: 0, bytes: 0 };
+    const trees: OldestRows[] = [];
+    let room = roomBytes();
+    for (const root of hot.roots()) {
+      const oldest = hot.oldest(room, root);
+      if (oldest === undefined) break;
+      trees.push(oldest);
+      const { records, bytes } = weigh(oldest.rows);
+      wanted.records -= records;
+      wanted.bytes -= bytes;
+      room -= bytes + oldest.logs.size * logBytes;
+      if (room <= 0 || (wanted.records <= 0 && wanted.bytes <= 0)) break;
+    }
+    return stepWith(trees, headOf, asOf);
+  }
+
+  function stepOf(root: RunKey, headOf: HeadOf, asOf: number): CompactionStep | undefined {
+    const oldest = hot.oldest(roomBytes(), root);
+    return oldest === undefined ? undefined : stepWith([oldest], headOf, asOf);
+  }
+
+  function stepWith(trees: readonly OldestRows[], headOf: HeadOf, asOf: number): CompactionStep {
+    const rows = trees.flatMap((oldest) => oldest.rows.map(({ row }) => row));
+    const writes: Write[] = [["dropHot", JSON.stringify(rows)]];
+    for (const oldest of trees) writes.push(...segmentsOf(oldest, headOf, asOf));
+    return { writes, done: () => trees.forEach(forget) };
+  }
+
+  function segmentsOf({ tenant, logs }: OldestRows, headOf: HeadOf, asOf: number): readonly Write[] {
+    const writes: Write[] = [];
+    for (const [log, events] of logs) {
       // The head of now, not of the compacted rows: hot rows up to `asOf` are not folded onto it again.
       const head = headOf(tenant, log);
       if (head !== undefined) writes.push(["keepHead", tenant, log, asOf, JSON.stringify(head)]);
@@ -81,17 +110,26 @@ export function compaction(parts: CompactionParts): Compaction {
         }
       }
     }
-    return {
-      writes,
-      done() {
-        hot.drop(oldest);
-        for (const log of oldest.logs.keys()) {
-          const head = heads.get(tenant, log);
-          if (head !== undefined && isEnded(head) && !hot.hasLog(tenant, log)) heads.delete(tenant, log);
-        }
-      },
-    };
+    return writes;
   }
 
-  return { isDue, step };
+  function forget(oldest: OldestRows): void {
+    const { tenant, logs } = oldest;
+    hot.drop(oldest);
+    for (const log of logs.keys()) {
+      const head = heads.get(tenant, log);
+      if (head !== undefined && isEnded(head) && !hot.hasLog(tenant, log)) heads.delete(tenant, log);
+    }
+  }
+
+  return { isDue, step, stepOf };
+}
+
+function weigh(rows: readonly HotRow[]): { records: number; bytes: number } {
+  const weight = { records: 0, bytes: 0 };
+  for (const { records, bytes } of rows) {
+    weight.records += records.length;
+    weight.bytes += bytes;
+  }
+  return weight;
 }

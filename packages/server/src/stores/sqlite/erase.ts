@@ -72,11 +72,15 @@ export function eraser(parts: EraserParts): Eraser {
         moved(run);
       }
     });
+    // The rows are gone, so nobody can erase the tree again: what fails here keeps nothing else from going.
     try {
       for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
-      await erased(roots);
     } finally {
-      await emptyLog();
+      try {
+        await erased(roots);
+      } finally {
+        await emptyLog();
+      }
     }
   }
 
@@ -96,10 +100,10 @@ export function eraser(parts: EraserParts): Eraser {
       if (ended.length === 0) return;
       // A hot row holds an event for both views: the tree becomes segments first, of which one view's are dropped.
       for (const root of ended) {
-        for (let step = compact.step(headOf, asOf, root); step !== undefined; ) {
+        for (let step = compact.stepOf(root, headOf, asOf); step !== undefined; ) {
           await writer.write(step.writes);
           step.done();
-          step = compact.step(headOf, asOf, root);
+          step = compact.stepOf(root, headOf, asOf);
         }
       }
       const members = membersOf(ended);

@@ -20,7 +20,7 @@ import type { AgeClock } from "./age-clock.js";
 import { type Batch, changesLogs, newBatch, writesOf } from "./batch.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
-import { hotRows } from "./hot-row.js";
+import { type HotRow, hotRows } from "./hot-row.js";
 import type { Write } from "./schema.js";
 import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
@@ -177,22 +177,19 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     });
     try {
       const value = of.decide(draft.commit);
+      // An ended run is stored as such, with its head, in the commit that ends it. Looked for before anything is taken
+      // over: a head that cannot be read refuses this append as a whole.
+      const ended = [...draft.heads].filter(([log, head]) => endsBetween(now(log), head));
       for (const record of draft.records) records.push(record);
-      let more = draft.created.length;
       for (const run of draft.created) {
         created.push(run);
         if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
       }
       for (const allowance of draft.allowed) allowed.push({ tenant, allowance });
       for (const log of draft.kept) keep(log);
-      for (const [log, head] of draft.heads) {
-        // An ended run is stored as such, with its head, in the commit that ends it.
-        if (endsBetween(now(log), head)) {
-          keep(log);
-          more -= 1;
-        }
-        fresh.set(tenant, log, head);
-      }
+      for (const [log] of ended) keep(log);
+      for (const [log, head] of draft.heads) fresh.set(tenant, log, head);
+      const more = draft.created.length - ended.length;
       if (more !== 0) born.set(tenant, bornIn(gathering) + more);
       asked.push({ of, value });
     } catch (error) {
@@ -210,7 +207,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     const beganMs = clock.monotonic();
     let step: CompactionStep | undefined;
     try {
-      step = await write(writesOf(batch, rows, asOf, age.now()), batch, asOf);
+      step = await write(writesOf(batch, rows, asOf, age.now()), batch, rows, asOf);
     } catch (error) {
       fail(batch, error);
       return;
@@ -261,11 +258,13 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   async function write(
     list: readonly Write[],
     batch: Batch,
+    rows: readonly HotRow[],
     asOf: number,
   ): Promise<CompactionStep | undefined> {
     if (compactionIsDue()) {
       try {
-        const step = compact.step((tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log), asOf);
+        const headAfter: HeadOf = (tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log);
+        const step = compact.step(headAfter, asOf, rows);
         if (step !== undefined) {
           await writer.write([...list, ...step.writes]);
           return step;

@@ -35,8 +35,10 @@ export interface Hot {
   /** Hot events of a log, oldest first; empty where it has none. */
   events(tenant: string, log: string, view: View): readonly StoredEvent[];
   hasLog(tenant: string, log: string): boolean;
-  /** The oldest rows, up to a size, of the tree whose rows have waited longest, or of this one. */
-  oldest(bytesMax: number, of?: RunKey): OldestRows | undefined;
+  /** The roots of all trees with hot rows, the one whose rows have waited longest first. */
+  roots(): Iterable<RunKey>;
+  /** A tree's oldest rows, up to a size. */
+  oldest(bytesMax: number, root: RunKey): OldestRows | undefined;
   /** Forgets a tree's oldest rows, which are stored elsewhere now. */
   drop(rows: OldestRows): void;
   rowsOf(tenant: string, root: string): readonly number[];
@@ -116,16 +118,18 @@ export function hotIndex(): Hot {
     },
     events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
     hasLog: (tenant, log) => logs.has(tenant, log),
-    oldest(bytesMax, of) {
-      const first = of === undefined ? queue.values().next().value : trees.get(of.tenant, of.run_id);
-      if (first === undefined) return undefined;
-      const { tenant, root, rows: tree } = first;
+    *roots() {
+      for (const { tenant, root } of queue) yield { tenant, run_id: root };
+    },
+    oldest(bytesMax, { tenant, run_id: root }) {
+      const rows = trees.get(tenant, root)?.rows;
+      if (rows === undefined) return undefined;
       let size = 0;
-      const end = tree.findIndex((row) => {
+      const end = rows.findIndex((row) => {
         size += row.bytes;
         return size > bytesMax;
       });
-      const oldest = end < 0 ? tree.slice() : tree.slice(0, Math.max(1, end));
+      const oldest = end < 0 ? rows.slice() : rows.slice(0, Math.max(1, end));
       const events = new Map<string, { default: readonly StoredEvent[]; full: readonly StoredEvent[] }>();
       for (const [name, count] of countIn(oldest)) {
         const log = logs.get(tenant, name);

@@ -1,6 +1,6 @@
 // Cold reads: the segment that holds a position, read once and kept for the next reader.
 
-import type { StoredEvent, View } from "@runwire/protocol";
+import { RunwireError, type StoredEvent, type View } from "@runwire/protocol";
 import { countOf, type Lines, linesBetween, seqOf } from "../../log/lines.js";
 import { nothing, type Stretch, stretchOfLines } from "../../log/stretch.js";
 import type { Reader } from "./reader.js";
@@ -25,6 +25,8 @@ interface Row extends Pick<Segment, "first_pos" | "marks" | "body" | "crc"> {
 }
 
 const cacheBytesMax = 32 * 1024 * 1024;
+/** Between two questions there is room for one commit, seldom for two. */
+const asksMax = 10;
 
 export function segmentReader(reader: Reader): SegmentReader {
   const select = "SELECT segment, tenant, log, view, first_pos, last_pos, bytes FROM segments";
@@ -37,7 +39,10 @@ export function segmentReader(reader: Reader): SegmentReader {
   const bySeq = reader.prepare(
     `${select} WHERE tenant = ? AND log = ? AND view = ? AND last_seq >= ? ORDER BY last_pos LIMIT 1`,
   );
-  const whole = reader.prepare("SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ?");
+  // By what it holds too: between two questions the writer may have dropped it, and given its number to another.
+  const whole = reader.prepare(
+    "SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ? AND tenant = ? AND log = ? AND view = ? AND first_pos = ? AND last_pos = ?",
+  );
   // Least recently used first: a map keeps the order of insertion. Kept by what a segment holds, which never
   // changes, and not by its number, which SQLite gives to another once this one is dropped.
   const cache = new Map<string, Lines>();
@@ -53,7 +58,26 @@ export function segmentReader(reader: Reader): SegmentReader {
     readonly bytes: number;
   }
 
-  function load({ segment, tenant, log, view, first_pos, last_pos }: Found): Lines {
+  /** The lines of the segment that a question finds; undefined where it finds none. */
+  function load(ask: () => unknown): Lines | undefined {
+    for (let asked = 1; ; asked++) {
+      const found = ask() as Found | undefined;
+      const lines = found === undefined ? undefined : linesOf(found);
+      if (found === undefined || lines !== undefined) return lines;
+      // Compaction has just merged it with what follows, or it was erased: whoever asks again is told.
+      if (asked < asksMax) continue;
+      const error = new RunwireError("KAI-SERVER-STORE-0003", `${found.log}: an index names a lost segment`);
+      reader.failed(error);
+      throw error;
+    }
+  }
+
+  function rowOf({ segment, tenant, log, view, first_pos, last_pos }: Found): Row | undefined {
+    return whole.get(segment, tenant, log, view, first_pos, last_pos) as Row | undefined;
+  }
+
+  function linesOf(found: Found): Lines | undefined {
+    const { tenant, log, view, first_pos, last_pos } = found;
     const name = `${tenant}/${log}/${view}/${first_pos}-${last_pos}`;
     const kept = cache.get(name);
     if (kept !== undefined) {
@@ -61,7 +85,9 @@ export function segmentReader(reader: Reader): SegmentReader {
       cache.set(name, kept);
       return kept;
     }
-    const lines = checked(log, whole.get(segment) as Row);
+    const row = rowOf(found);
+    if (row === undefined) return undefined;
+    const lines = checked(log, row);
     cache.set(name, lines);
     cacheBytes += lines.bytes.length;
     for (const [oldest, { bytes }] of cache) {
@@ -83,16 +109,16 @@ export function segmentReader(reader: Reader): SegmentReader {
 
   return {
     read(tenant, log, view, pos) {
-      const found = after.get(tenant, log, view, pos) as Found | undefined;
-      if (found === undefined) return nothing;
-      return stretchOfLines(linesBetween(load(found), pos, found.last_pos));
+      const lines = load(() => after.get(tenant, log, view, pos));
+      if (lines === undefined) return nothing;
+      return stretchOfLines(linesBetween(lines, pos, lines.firstPos + countOf(lines) - 1));
     },
     lastIfSmall(tenant, log, view, bytesMax) {
       const found = last.get(tenant, log, view) as Found | undefined;
       if (found === undefined || found.bytes >= bytesMax) return undefined;
       try {
         // Its reader is the compaction, which replaces it: nobody will ask for it again.
-        const lines = fromSegment(log, whole.get(found.segment) as Row);
+        const lines = fromSegment(log, rowOf(found) as Row);
         return { segment: found.segment, events: stretchOfLines(lines).events };
       } catch {
         // Damaged: it stays, for whoever reads it to be told, and what follows goes beside it.
@@ -100,9 +126,8 @@ export function segmentReader(reader: Reader): SegmentReader {
       }
     },
     posOfSeq(tenant, log, view, seq) {
-      const found = bySeq.get(tenant, log, view, seq) as Found | undefined;
-      if (found === undefined) return undefined;
-      const lines = load(found);
+      const lines = load(() => bySeq.get(tenant, log, view, seq));
+      if (lines === undefined) return undefined;
       let low = 0;
       for (let high = countOf(lines); low < high; ) {
         const middle = (low + high) >>> 1;

@@ -171,7 +171,11 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
         head = headFor(key);
       }
       if (head === undefined || after >= head.views[view].pos) return nothing;
-      if (isFeedLog(run_id)) return stretchOf(runs.feedEvents(tenant, run_id, after, cutEvents));
+      if (isFeedLog(run_id)) {
+        const entries = runs.feedEvents(tenant, run_id, after, cutEvents);
+        // Whoever is that far behind what is kept begins anew, and is told so.
+        return entries[0]?.pos === after + 1 ? stretchOf(entries) : nothing;
+      }
       const events = hot.events(tenant, run_id, view);
       const first = events[0]?.pos ?? head.views[view].pos + 1;
       if (after + 1 < first) return segments.read(tenant, run_id, view, after);

@@ -1,0 +1,59 @@
+import { idSource } from "@runwire/protocol";
+import { expect, it } from "vitest";
+import type { Commit } from "../../log/commit.js";
+import { feedHead, type Head } from "../../log/head.js";
+import { runMap } from "../../run-map.js";
+import { groupCommit } from "./group-commit.js";
+import { hotIndex } from "./hot.js";
+import type { Write } from "./schema.js";
+import { watch } from "./watch.js";
+
+const tenant = "acme";
+const clock = { now: () => 0, monotonic: () => 0 };
+
+it("an append that is refused for a head that cannot be read leaves nothing in its batch", async () => {
+  const heads = runMap<Head>();
+  const written: Write[] = [];
+  let isDamaged = false;
+  const commits = groupCommit({
+    clock,
+    age: { now: () => 0, save: () => ["setMeta", "age", ""] },
+    ids: idSource(() => 0),
+    heads,
+    hot: hotIndex(),
+    watch: watch(clock, heads),
+    writer: {
+      condition: "ok",
+      write: async (list) => void written.push(...list),
+      truncate: async () => {},
+      close: async () => {},
+    },
+    compact: { isDue: () => false, step: () => undefined, stepOf: () => undefined },
+    headOf(_tenant, log) {
+      if (isDamaged) throw new Error("damaged");
+      return heads.get(tenant, log);
+    },
+    isErased: () => false,
+    createdUnder: () => undefined,
+    lastRow: 0,
+    moved: () => {},
+  });
+  const create = (run_id: string) => (commit: Commit) => {
+    isDamaged = false;
+    const { run } = feedHead(tenant, run_id);
+    commit.create(run);
+    commit.write(run_id, { type: "run.lifecycle", payload: { state: "running", reason: null } });
+  };
+  const answers = await Promise.allSettled([
+    commits.append(tenant, (commit) => {
+      create("run_a")(commit);
+      isDamaged = true;
+    }),
+    commits.append(tenant, create("run_b")),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+  expect(JSON.stringify(written)).toContain("run_b");
+  expect(JSON.stringify(written)).not.toContain("run_a");
+  expect(heads.get(tenant, "run_a")).toBeUndefined();
+  expect(heads.get(tenant, `feed:${tenant}:runs`)?.views.default.pos).toBe(1);
+});
