@@ -1,7 +1,7 @@
 // The built-in agent: it writes the runs that are its own, each in a loop of its own, and takes up again what a
 // restart has left unfinished.
 
-import { idSource, RunwireError } from "@runwire/protocol";
+import { idSource, isNamedBy, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { hasPrice } from "./budget.js";
@@ -21,7 +21,6 @@ import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
 import { gathered, mcpSource } from "./tools/source.js";
-import { isNamedBy } from "./tools/toolbox.js";
 
 /** Of a refusal. */
 const toldCharsMax = 100;

@@ -9,7 +9,7 @@ import type { Ask } from "./call-work.js";
 import { runCalls } from "./calls.js";
 import { profileOf, takenUp } from "./course.js";
 import { finish } from "./finish.js";
-import type { Given } from "./given.js";
+import type { GivenRun } from "./given.js";
 import type { Hook } from "./hooks/hook.js";
 import { openLog, type RunLog } from "./log.js";
 import type { Model } from "./model.js";
@@ -33,7 +33,7 @@ export interface LoopParts {
   readonly tools: readonly Tool[];
   /** What looks at its calls, in order. */
   readonly hooks: readonly Hook[];
-  readonly given: Given;
+  readonly given: GivenRun;
   /** The tree's. */
   readonly workspace: string;
   /** What the steps of the tenant's last plans have cost. */

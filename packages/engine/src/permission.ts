@@ -1,7 +1,6 @@
 // What was decided about a call before anything of it ran, and by what: a fact, also where nobody had to be asked.
 
-import type { Draft, Facts } from "@runwire/protocol";
-import type { Approvals } from "./given.js";
+import type { Approvals, Draft, Facts } from "@runwire/protocol";
 import { factOf } from "./telling.js";
 import type { Tool } from "./tool.js";
 

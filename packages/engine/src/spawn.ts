@@ -1,13 +1,12 @@
 // Children: a call that is a run of its own. After a crash the call finds its child by its id in the log.
 
-import { is, isFinal } from "@runwire/protocol";
+import { is, isFinal, isNamedBy } from "@runwire/protocol";
 import type { CallWork } from "./call-work.js";
 import type { Loop } from "./loop.js";
 import { liveChildrenOf } from "./strategies/got.js";
 import { plainStrategy } from "./strategies/strategy.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { checkedTool } from "./tools/input.js";
-import { isNamedBy } from "./tools/toolbox.js";
 import { advance, firstWork, type Work } from "./work.js";
 
 interface Errand {

@@ -50,6 +50,7 @@ export {
 export { type Mine, mineOf, newFold, withMember, withoutMember } from "./folding.js";
 export { type LineSplitter, lineSplitter } from "./framing/ndjson.js";
 export * from "./framing/sse.js";
+export { type Approvals, type Given, givenBy, isNamedBy, namedByAll } from "./given.js";
 export * from "./ids.js";
 export * from "./inbox.js";
 export * from "./limits.js";

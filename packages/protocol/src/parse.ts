@@ -189,7 +189,7 @@ function absentOr(test: (value: unknown) => boolean, value: unknown): boolean {
   return value === undefined || value === null || test(value);
 }
 
-function isStrings(value: unknown): boolean {
+export function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 

@@ -4,9 +4,8 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { isObject } from "@runwire/protocol";
+import { isNamedBy, isObject } from "@runwire/protocol";
 import { bareEnvironment, drained, ended } from "../tools/process-group.js";
-import { isNamedBy } from "../tools/toolbox.js";
 import { type Hook, type HookAnswer, type HookCall, HookFailure, type HookPoint } from "./hook.js";
 import { hookLimits } from "./limits.js";
 

@@ -1,5 +1,6 @@
 // The tools that one run may use. What is not in its box can neither be seen by the model nor be called.
 
+import { isNamedBy } from "@runwire/protocol";
 import type { ToolSpec } from "../model.js";
 import { type Tool, ToolFailure } from "../tool.js";
 
@@ -37,12 +38,6 @@ export function toolbox({ tools, allowed = [] }: ToolboxOptions): Toolbox {
       return tool;
     },
   };
-}
-
-/** A `*` means something at the end only: after a dot, or alone. Anywhere else it names no tool. */
-export function isNamedBy(pattern: string, name: string): boolean {
-  if (pattern === "*") return true;
-  return pattern.endsWith(".*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 }
 
 function twiceIn(tools: readonly Tool[]): string {

@@ -1,7 +1,7 @@
-// What a run was given to work with, its ancestors' part of it too. A child has no more than each of them had, and finds
-// that in their logs; what is begun from a child is in no tree of theirs, and has to be given it.
+// What a run was given to work with, its ancestors' part of it too. A child finds that in their logs; what is begun from
+// a child is in no tree of theirs, and has to be given it.
 
-import type { Facts } from "@runwire/protocol";
+import { type Facts, givenBy, namedByAll } from "@runwire/protocol";
 import { conversationTo } from "../conversations.js";
 import type { Head } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
@@ -15,31 +15,13 @@ export async function inherited({ store }: Rooms, { run }: Head, asked: Facts): 
     all.push((await conversationTo(store, key, askedPos, () => false)).conversation.asked);
     run_id = (await store.head(key))?.run.parent_id ?? null;
   }
-  const nearest = (member: string): unknown => all.find((one) => one[member] != null)?.[member];
-  const given: Facts = {
-    model: nearest("model"),
-    fallback_models: nearest("fallback_models"),
-    budget_usd: all.at(-1)?.budget_usd,
-    got_adaptive: asked.got_adaptive,
-    tools: all
-      .map(({ tools }) => tools)
-      .filter(isStrings)
-      .reduce<readonly string[] | undefined>(inBoth, undefined),
-    approvals: byStrictness.find((approvals) => all.some((one) => one.approvals === approvals)),
+  const { model, fallbacks, tools, approvals, budget_usd } = givenBy(all);
+  return {
+    ...(model === null ? {} : { model }),
+    ...(fallbacks === null ? {} : { fallback_models: fallbacks }),
+    ...(tools.length === 0 ? {} : { tools: namedByAll(tools) }),
+    ...(all.every((one) => one.approvals == null) ? {} : { approvals }),
+    ...(budget_usd === null ? {} : { budget_usd }),
+    ...(asked.got_adaptive === undefined ? {} : { got_adaptive: asked.got_adaptive }),
   };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-}
-
-const byStrictness = ["always", "destructive", "never"];
-
-/** Patterns for the tools that both lists allow. */
-function inBoth(a: readonly string[] | undefined, b: readonly string[]): readonly string[] {
-  if (a === undefined) return b;
-  const isIn = (list: readonly string[], tool: string): boolean =>
-    list.some((one) => one === tool || (/(?:^|\.)\*$/.test(one) && tool.startsWith(one.slice(0, -1))));
-  return [...new Set([...a.filter((tool) => isIn(b, tool)), ...b.filter((tool) => isIn(a, tool))])];
-}
-
-function isStrings(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
