@@ -17,6 +17,7 @@ import { messageOf } from "./message-of.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
+import { isStoreDown } from "./store-down.js";
 import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
@@ -220,13 +221,6 @@ export function engine(options: EngineOptions): MakeAgent {
 interface Worker {
   readonly stop: AbortController;
   readonly working: Promise<void>;
-}
-
-/** Failed, or full. What is damaged does not mend by waiting. */
-const storeDown: ReadonlySet<string> = new Set(["KAI-SERVER-STORE-0001", "KAI-SERVER-STORE-0002"]);
-
-function isStoreDown(error: unknown): boolean {
-  return error instanceof RunwireError && storeDown.has(error.code);
 }
 
 function nameOf({ tenant, run_id }: RunKey): string {
