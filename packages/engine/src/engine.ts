@@ -118,7 +118,12 @@ export function engine(options: EngineOptions): MakeAgent {
         host,
         run,
         record,
-        routing: router(modelOf, given.model, given.fallbacks ?? fallbacks),
+        // Again, and not only when the run was created: the server may have been given other models since.
+        routing: router(
+          given.budget_usd === null ? modelOf : pricedModelOf,
+          given.model,
+          given.fallbacks ?? fallbacks,
+        ),
         tools,
         hooks,
         given,
@@ -152,6 +157,13 @@ export function engine(options: EngineOptions): MakeAgent {
       return { tools: [...own, ...tools], missing };
     }
 
+    /** For runs with a budget: without a price it could not be kept. */
+    function pricedModelOf(name: string | null): Model {
+      const found = modelOf(name);
+      if (hasPrice(found)) return found;
+      throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
+    }
+
     /** A run that cannot go on ends, and says why. */
     async function giveUp(run: RunKey, error: unknown): Promise<"store is down" | "over"> {
       const reason = messageOf(error);
@@ -179,11 +191,7 @@ export function engine(options: EngineOptions): MakeAgent {
         }
         for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
         if (budget_usd !== undefined)
-          for (const name of [model, ...(fallback_models ?? fallbacks)]) {
-            const found = modelOf(name);
-            if (!hasPrice(found))
-              throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
-          }
+          for (const name of [model, ...(fallback_models ?? fallbacks)]) pricedModelOf(name);
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
         // A server that is away may have what its name promises.
