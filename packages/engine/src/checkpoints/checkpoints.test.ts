@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
@@ -267,6 +268,28 @@ describe("a checkpoint", () => {
     }
     await writers;
     context.remove();
+  });
+
+  it("is made also while a command takes files away", async () => {
+    const { run, folder } = await live();
+    writeFileSync(join(folder, "kept"), "kept");
+    mkdirSync(join(folder, "some"));
+    // Files that come and go for as long as this takes, as those of a compiler do.
+    const script =
+      "while :; do for n in 1 2 3 4 5 6 7 8 9; do echo > some/$n; mkdir some/d$n; done; rm -r some/*; done";
+    const busy = spawn("sh", ["-c", script], { cwd: folder, stdio: "ignore" });
+    try {
+      for (let round = 0; round < 30; round++) {
+        const id = await places.checkpoint(run);
+        expect([id, test.reported]).toEqual([expect.any(String), []]);
+      }
+    } finally {
+      busy.kill("SIGKILL");
+      await once(busy, "close");
+    }
+    const [last = ""] = (await idsOf(run)).slice(-1);
+    const restored = await places.restore(run, last);
+    expect(readFileSync(join(folderOf(restored?.run_id ?? ""), "kept"), "utf8")).toBe("kept");
   });
 
   it("is not made of what is too large, too many or no text, and that is reported", async () => {
