@@ -393,6 +393,29 @@ describe("of checkpoints", () => {
   });
 });
 
+describe("erasing", () => {
+  it("takes along what a command has locked", async () => {
+    // Whoever may do everything is kept out by nothing: then it is somebody else who tries.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.(65_534);
+    const own = testWorkspaces();
+    try {
+      const run = runNamed("run_locked");
+      const folder = await own.places.make(run);
+      mkdirSync(join(folder, "modules", "inner", "empty"), { recursive: true });
+      writeFileSync(join(folder, "modules", "inner", "file"), "read-only, as package managers like it");
+      chmodSync(join(folder, "modules", "inner", "empty"), 0);
+      chmodSync(join(folder, "modules", "inner"), 0o555);
+      chmodSync(join(folder, "modules"), 0o555);
+      await own.places.forget([run]);
+      expect(existsSync(folder)).toBe(false);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      own.remove();
+    }
+  });
+});
+
 describe("what a crash leaves", () => {
   it("is gone after the next start: files without a name, and folders without a run", async () => {
     const { run } = await live();
