@@ -112,7 +112,7 @@ export function engine(options: EngineOptions): MakeAgent {
     }
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
-      const { tools } = await everyTool();
+      let had = await everyTool();
       const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,
@@ -124,7 +124,14 @@ export function engine(options: EngineOptions): MakeAgent {
           given.model,
           given.fallbacks ?? fallbacks,
         ),
-        tools,
+        tools() {
+          // Asked for again, and not waited for: a server that hangs holds nobody up.
+          if (had.missing.length > 0)
+            void everyTool().then((now) => {
+              had = now;
+            });
+          return had.tools;
+        },
         hooks,
         given,
         workspace: await places.make(record),
