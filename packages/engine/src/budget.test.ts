@@ -2,6 +2,8 @@
 
 import type { Event } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { demoModel } from "./demo/model.js";
+import { chooseModel } from "./providers/choose.js";
 import { spawnTool } from "./spawn.js";
 import { answering } from "./testing/asides.js";
 import { type FakeProvider, fakeProvider } from "./testing/fake-provider.js";
@@ -75,6 +77,41 @@ describe("a run with a budget", () => {
     const rich = await readRun(server.url, await startRun(server.url, { model, budget_usd: 5 }));
     expect(quotas(rich)).toEqual([]);
     expect(payloadsOf(rich, "title")).toHaveLength(1);
+  });
+
+  test("asks no model without a price, also where the server was given others since [RW-COURSE-3]", async () => {
+    // The server's own choice is made anew when a run begins.
+    const own = { ANTHROPIC_API_KEY: secretKey, ANTHROPIC_BASE_URL: fake.url };
+    let asked = 0;
+    fake.script(() => {
+      asked += 1;
+      return { kind: "answer", answer: { ...plainAnswer, usage } };
+    });
+    let name = model;
+    const other = await served({
+      model: () => chooseModel(name, { env: own, demo: demoModel({ wordMs: 0 }) }),
+      around: (makeAgent) => (host) => {
+        const agent = makeAgent(host);
+        return {
+          ...agent,
+          take(run) {
+            name = "anthropic/claude-unheard-of";
+            agent.take(run);
+          },
+        };
+      },
+    });
+    try {
+      const events = await readRun(other.url, await startRun(other.url, { budget_usd: 1 }));
+      expect(payloadsOf(events, "routing.not_possible")).toHaveLength(1);
+      expect(events.at(-1)?.payload).toMatchObject({
+        state: "error",
+        reason: expect.stringContaining("anthropic/claude-unheard-of"),
+      });
+      expect(asked).toBe(0);
+    } finally {
+      await other.close();
+    }
   });
 
   test("is refused where a price is not known [RW-COURSE-3]", async () => {

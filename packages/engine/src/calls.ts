@@ -174,7 +174,7 @@ async function endedLast({ loop, call, tool, told }: Running, end: Facts): Promi
 
 /** A tool that is there, and that this run may not use. */
 function notGiven({ tools, given }: Loop, { call_id, tool: name }: CallWork): readonly Draft[] {
-  const tool = tools.find((known) => known.name === name);
+  const tool = tools().find((known) => known.name === name);
   if (tool === undefined) return [];
   return [permissionFact(call_id, tool, given.approvals, { policy: "denied", reason: "tool-list" })];
 }

@@ -1,12 +1,17 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type AgentHost, startGateway } from "@runwire/server";
+import { setTimeout } from "node:timers/promises";
+import { type AgentHost, type MakeAgent, startGateway } from "@runwire/server";
 import { expect, it } from "vitest";
 import { demoModel } from "./demo/model.js";
 import { demoTools } from "./demo/tools.js";
 import { engine } from "./engine.js";
+import type { Model } from "./model.js";
 import { spawnTool } from "./spawn.js";
+import { endedRun, joined, lookTool, served, startRun } from "./testing/served.js";
+import type { Tool } from "./tool.js";
+import { toolLimits } from "./tools/limits.js";
 
 it("an agent follows the logs of the runs that it writes, and no longer than it writes them", async () => {
   const folder = mkdtempSync(join(tmpdir(), "runwire-engine-"));
@@ -44,4 +49,50 @@ it("an agent follows the logs of the runs that it writes, and no longer than it 
   expect(most).toBeGreaterThanOrEqual(7);
   await gateway.close();
   rmSync(folder, { recursive: true });
+});
+
+it("a run that began while an MCP server was away has its tools once it is there", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "runwire-engine-"));
+  const program = join(folder, "server.mjs");
+  let aheadMs = 0;
+  let rounds = 0;
+  const usage = { input_tokens: 1, output_tokens: 1, reasoning_tokens: 0, cached_tokens: 0 };
+  // Looks around until there is something to see.
+  const looking: Model = {
+    ...demoModel({ wordMs: 0 }),
+    async *stream({ tools, aside }) {
+      const isThere = tools.some(({ name }) => name.startsWith("late."));
+      const isDone = aside !== undefined || isThere || rounds === 100;
+      if (isDone) yield { kind: "text", text: isThere ? "Seen." : "Not seen." };
+      else yield { kind: "call", call_id: "c", tool: "look.up", input: {} };
+      yield { kind: "finished", reason: isDone ? "stop" : "calls", usage, refs: {} };
+    },
+  };
+  const lookUp: Tool = {
+    ...lookTool,
+    async run() {
+      // It comes when the run is at work, and is tried again in time.
+      const server = new URL("./testing/mcp-stdio.js", import.meta.url);
+      if (rounds++ === 0) writeFileSync(program, `await import(${JSON.stringify(server.href)});`);
+      aheadMs = toolLimits.mcpRetryMs;
+      await setTimeout(50);
+    },
+  };
+  const make = engine({
+    modelOf: () => looking,
+    tools: [lookUp],
+    mcp: [{ name: "late", command: process.execPath, args: [program] }],
+    planningGate: "off",
+  });
+  const around: MakeAgent = (host) =>
+    make({ ...host, clock: { ...host.clock, monotonic: () => host.clock.monotonic() + aheadMs } });
+  const server = await served({ around: () => around });
+  try {
+    const events = await endedRun(server.url, await startRun(server.url, {}));
+    expect(joined(events, "text.delta")).toBe("Seen.");
+    expect(rounds).toBeGreaterThan(0);
+  } finally {
+    await server.close();
+    rmSync(folder, { recursive: true });
+  }
 });

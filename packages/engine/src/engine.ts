@@ -17,6 +17,7 @@ import { messageOf } from "./message-of.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
+import { isStoreDown } from "./store-down.js";
 import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
@@ -110,14 +111,26 @@ export function engine(options: EngineOptions): MakeAgent {
     }
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
-      const { tools } = await everyTool();
+      let had = await everyTool();
       const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,
         run,
         record,
-        routing: router(modelOf, given.model, given.fallbacks ?? fallbacks),
-        tools,
+        // Again, and not only when the run was created: the server may have been given other models since.
+        routing: router(
+          given.budget_usd === null ? modelOf : pricedModelOf,
+          given.model,
+          given.fallbacks ?? fallbacks,
+        ),
+        tools() {
+          // Asked for again, and not waited for: a server that hangs holds nobody up.
+          if (had.missing.length > 0)
+            void everyTool().then((now) => {
+              had = now;
+            });
+          return had.tools;
+        },
         hooks,
         given,
         workspace: await places.make(record),
@@ -150,6 +163,13 @@ export function engine(options: EngineOptions): MakeAgent {
       return { tools: [...own, ...tools], missing };
     }
 
+    /** For runs with a budget: without a price it could not be kept. */
+    function pricedModelOf(name: string | null): Model {
+      const found = modelOf(name);
+      if (hasPrice(found)) return found;
+      throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
+    }
+
     /** A run that cannot go on ends, and says why. */
     async function giveUp(run: RunKey, error: unknown): Promise<"store is down" | "over"> {
       const reason = messageOf(error);
@@ -177,11 +197,7 @@ export function engine(options: EngineOptions): MakeAgent {
         }
         for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
         if (budget_usd !== undefined)
-          for (const name of [model, ...(fallback_models ?? fallbacks)]) {
-            const found = modelOf(name);
-            if (!hasPrice(found))
-              throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
-          }
+          for (const name of [model, ...(fallback_models ?? fallbacks)]) pricedModelOf(name);
         if (wanted.length === 0) return;
         const { tools, missing } = await everyTool();
         // A server that is away may have what its name promises.
@@ -219,13 +235,6 @@ export function engine(options: EngineOptions): MakeAgent {
 interface Worker {
   readonly stop: AbortController;
   readonly working: Promise<void>;
-}
-
-/** Failed, or full. What is damaged does not mend by waiting. */
-const storeDown: ReadonlySet<string> = new Set(["KAI-SERVER-STORE-0001", "KAI-SERVER-STORE-0002"]);
-
-function isStoreDown(error: unknown): boolean {
-  return error instanceof RunwireError && storeDown.has(error.code);
 }
 
 function nameOf({ tenant, run_id }: RunKey): string {

@@ -30,7 +30,8 @@ export interface LoopParts {
   readonly run: RunKey;
   readonly record: RunRecord;
   readonly routing: Router;
-  readonly tools: readonly Tool[];
+  /** Those that there are now: a server that was away may have come back. */
+  readonly tools: () => readonly Tool[];
   /** What looks at its calls, in order. */
   readonly hooks: readonly Hook[];
   readonly given: GivenRun;
@@ -51,7 +52,7 @@ export interface Loop extends LoopParts {
   readonly log: RunLog;
   /** The one that answers now: after a fallback it is another. */
   readonly model: Model;
-  /** The tools that this run may use. */
+  /** The tools that this run may use, the same for all of a round. */
   readonly box: Toolbox;
   /** Aborts when the server leaves. */
   readonly stopping: AbortSignal;
@@ -74,11 +75,14 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     if (work.state !== "running" && work.state !== "planning") talk.abort();
     if (isOver(work) || work.state === "redirecting") toil.abort();
   });
-  const box = toolbox({ tools: parts.tools, allowed: parts.given.tools });
+  const boxNow = (): Toolbox => toolbox({ tools: parts.tools(), allowed: parts.given.tools });
+  let box = boxNow();
   const loop: Loop = {
     ...parts,
     log,
-    box,
+    get box() {
+      return box;
+    },
     get model() {
       return parts.routing.model(log.work.course);
     },
@@ -93,6 +97,7 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
       signal.throwIfAborted();
       talk = aborter();
       toil = aborter();
+      box = boxNow();
       await round(loop, log.work);
     }
     await parts.settle(log.work.checkpoint_id);

@@ -2,10 +2,15 @@
 
 import type { Facts } from "@runwire/protocol";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { demoModel } from "./demo/model.js";
+import type { Model } from "./model.js";
+import { planTool } from "./plan.js";
 import { answering } from "./testing/asides.js";
 import { type FakeProvider, type FakeRequest, fakeProvider, type Turn } from "./testing/fake-provider.js";
+import { mortal } from "./testing/mortal.js";
 import {
   endedRun,
+  joined,
   payloadsOf,
   post,
   readRun,
@@ -157,5 +162,38 @@ test("a plan says what it is likely to cost: by the price list at first, then by
   } finally {
     server = old;
     await fresh.close();
+  }
+});
+
+test("what is said with a plan is said once, also where a crash came in between", async () => {
+  const said = "First I look, then I tell.";
+  const planner: Model = {
+    ...demoModel({ wordMs: 0 }),
+    async *stream({ tools, partial }) {
+      const isPlanning = tools.some(({ name }) => name === planTool.name);
+      const rest = isPlanning ? said.slice(partial.length) : "Done.";
+      for (const text of rest.split(/(?<= )/)) yield { kind: "text", text };
+      const input = { steps: [{ title: "Look" }] };
+      if (isPlanning) yield { kind: "call", call_id: "p", tool: planTool.name, input };
+      const used = { input_tokens: 1, output_tokens: 1, reasoning_tokens: 0, cached_tokens: 0 };
+      yield { kind: "finished", reason: isPlanning ? "calls" : "stop", usage: used, refs: {} };
+    },
+  };
+  const mortals = await served({
+    model: () => planner,
+    around: (makeAgent) => {
+      const agent = mortal(makeAgent);
+      // What it is about, the model's request, two words.
+      agent.killAfter(4);
+      return agent.make;
+    },
+  });
+  try {
+    const run_id = await startRun(mortals.url, { planning_gate: "required" });
+    const events = await readRun(mortals.url, run_id, ({ type }) => type === "plan.proposal");
+    expect(payloadsOf(events, "task.attempt.started")).toHaveLength(2);
+    expect(joined(events, "text.delta")).toBe(said);
+  } finally {
+    await mortals.close();
   }
 });

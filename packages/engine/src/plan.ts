@@ -40,7 +40,7 @@ export async function propose(loop: Loop, work: Work): Promise<void> {
     system: systemText(loop.box.specs),
     messages: work.messages,
     tools: [planTool],
-    partial: "",
+    partial: work.answer?.text ?? "",
   });
   if (said === undefined) return;
   const input = said.calls.find(({ tool }) => tool === planTool.name)?.input;

@@ -9,6 +9,7 @@ import { messageOf } from "./message-of.js";
 import { violationIn } from "./sandbox.js";
 import { spawnTool, waitForChild } from "./spawn.js";
 import { spoken } from "./spoken.js";
+import { isStoreDown } from "./store-down.js";
 import type { Telling } from "./telling.js";
 import { type Tool, ToolFailure } from "./tool.js";
 import { soonAfter } from "./tools/until.js";
@@ -39,6 +40,8 @@ export async function runTool(
     told.add(...(await over()));
     return { ok: true, output };
   } catch (error) {
+    // No failure of the tool's: what becomes of the call, the log says when it can be written again.
+    if (isStoreDown(error)) throw error;
     // Where it could not be written, its end cannot be either.
     told.add(...(await over().catch(() => [])), ...violationIn(call_id, tool, error));
     return failureOf(error);

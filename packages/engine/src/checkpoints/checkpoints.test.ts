@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
@@ -269,6 +270,28 @@ describe("a checkpoint", () => {
     context.remove();
   });
 
+  it("is made also while a command takes files away", async () => {
+    const { run, folder } = await live();
+    writeFileSync(join(folder, "kept"), "kept");
+    mkdirSync(join(folder, "some"));
+    // Files that come and go for as long as this takes, as those of a compiler do.
+    const script =
+      "while :; do for n in 1 2 3 4 5 6 7 8 9; do echo > some/$n; mkdir some/d$n; done; rm -r some/*; done";
+    const busy = spawn("sh", ["-c", script], { cwd: folder, stdio: "ignore" });
+    try {
+      for (let round = 0; round < 30; round++) {
+        const id = await places.checkpoint(run);
+        expect([id, test.reported]).toEqual([expect.any(String), []]);
+      }
+    } finally {
+      busy.kill("SIGKILL");
+      await once(busy, "close");
+    }
+    const [last = ""] = (await idsOf(run)).slice(-1);
+    const restored = await places.restore(run, last);
+    expect(readFileSync(join(folderOf(restored?.run_id ?? ""), "kept"), "utf8")).toBe("kept");
+  });
+
   it("is not made of what is too large, too many or no text, and that is reported", async () => {
     const { run, folder } = await live();
     writeFileSync(join(folder, "huge"), "");
@@ -367,6 +390,29 @@ describe("of checkpoints", () => {
     writeFileSync(join(a.folder, "n"), randomBytes(200_000));
     expect(await places.checkpoint(a.run)).toBeNull();
     expect([...(await idsOf(a.run)), ...(await idsOf(b.run))].sort()).toEqual(now);
+  });
+});
+
+describe("erasing", () => {
+  it("takes along what a command has locked", async () => {
+    // Whoever may do everything is kept out by nothing: then it is somebody else who tries.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.(65_534);
+    const own = testWorkspaces();
+    try {
+      const run = runNamed("run_locked");
+      const folder = await own.places.make(run);
+      mkdirSync(join(folder, "modules", "inner", "empty"), { recursive: true });
+      writeFileSync(join(folder, "modules", "inner", "file"), "read-only, as package managers like it");
+      chmodSync(join(folder, "modules", "inner", "empty"), 0);
+      chmodSync(join(folder, "modules", "inner"), 0o555);
+      chmodSync(join(folder, "modules"), 0o555);
+      await own.places.forget([run]);
+      expect(existsSync(folder)).toBe(false);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      own.remove();
+    }
   });
 });
 

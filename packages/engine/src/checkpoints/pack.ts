@@ -12,6 +12,7 @@
 import { type FileHandle, readlink } from "node:fs/promises";
 import { at, openFile, openFolder } from "../tools/workspace.js";
 import { checkpointLimits as limits } from "./limits.js";
+import { nullIfMissing } from "./missing.js";
 import { type Found, walk } from "./walk.js";
 
 export const magic = Buffer.from("runwire workspace 1\n");
@@ -32,40 +33,50 @@ export async function* pack(workspace: string, saw: (found: Found) => void): Asy
     yield magic;
     for await (const found of walk(folder)) {
       saw(found);
-      yield framed(Buffer.from(JSON.stringify(await headerOf(found))));
-      if (found.kind !== "file") continue;
-      for await (const piece of contentOf(found)) {
-        bytes += piece.length;
-        if (bytes > limits.bytesMax)
-          throw new Error(`the workspace holds more than ${limits.bytesMax} bytes`);
-        yield framed(piece);
+      // Before its header, which nothing takes back: it may be gone since it was named.
+      const opened = await open(found).catch(nullIfMissing);
+      if (opened === null) continue;
+      const { header, file } = opened;
+      try {
+        yield framed(Buffer.from(JSON.stringify(header)));
+        if (file === null) continue;
+        for await (const piece of contentOf(file)) {
+          bytes += piece.length;
+          if (bytes > limits.bytesMax)
+            throw new Error(`the workspace holds more than ${limits.bytesMax} bytes`);
+          yield framed(piece);
+        }
+        yield framed(Buffer.alloc(0));
+      } finally {
+        await file?.close();
       }
-      yield framed(Buffer.alloc(0));
     }
   } finally {
     await folder.close();
   }
 }
 
-async function headerOf({ path, kind, stat, folder, name }: Found): Promise<Header> {
+interface Opened {
+  readonly header: Header;
+  /** Null for all but files. */
+  readonly file: FileHandle | null;
+}
+
+async function open({ path, kind, stat, folder, name }: Found): Promise<Opened> {
   const header = { path, kind, mode: Number(stat.mode & 0o777n) };
-  if (kind !== "link") return header;
+  if (kind === "file") return { header, file: await openFile(folder, name) };
+  if (kind === "folder") return { header, file: null };
   const bytes = await readlink(at(folder, name), { encoding: "buffer" });
   const target = bytes.toString();
   if (!Buffer.from(target).equals(bytes)) throw new Error("a link leads to a name that is no text");
-  return { ...header, target };
+  return { header: { ...header, target }, file: null };
 }
 
-async function* contentOf({ folder, name }: Found): AsyncGenerator<Buffer> {
-  const file: FileHandle = await openFile(folder, name);
-  try {
-    for (;;) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(limits.chunkBytes), 0);
-      if (bytesRead === 0) return;
-      yield buffer.subarray(0, bytesRead);
-    }
-  } finally {
-    await file.close();
+async function* contentOf(file: FileHandle): AsyncGenerator<Buffer> {
+  for (;;) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(limits.chunkBytes), 0);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
   }
 }
 

@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { idSource } from "@runwire/protocol";
 import type { AgentHost, RunRecord } from "@runwire/server";
 import { checkpointLimits as limits } from "./limits.js";
+import { nullIfMissing } from "./missing.js";
 
 export type TreeMember = Pick<RunRecord, "tenant" | "root_id" | "run_id">;
 export type Tree = Pick<RunRecord, "tenant" | "root_id">;
@@ -188,9 +189,4 @@ function nameOf(file: string): string {
 
 export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await readdir(folder).catch(nullIfMissing)) ?? [];
-}
-
-function nullIfMissing(error: NodeJS.ErrnoException): null {
-  if (error.code === "ENOENT") return null;
-  throw error;
 }

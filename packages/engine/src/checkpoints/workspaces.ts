@@ -5,7 +5,7 @@
 //
 // A folder whose tree the store does not know, or no longer, is what a crash has left: it goes.
 
-import { mkdir, open, rm } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
@@ -49,8 +49,7 @@ export function workspaces(host: AgentHost): Workspaces {
   async function forget(roots: readonly RunKey[]): Promise<void> {
     for (const { tenant, run_id: root_id } of roots) {
       await checkpoints.dropTree({ tenant, root_id });
-      // Something that is just being written may come in between.
-      await rm(folderOf({ tenant, root_id }), { recursive: true, force: true, maxRetries: 5 });
+      await remove(folderOf({ tenant, root_id }));
     }
   }
 
@@ -152,6 +151,23 @@ export function workspaces(host: AgentHost): Workspaces {
       }
     },
   };
+}
+
+async function remove(folder: string): Promise<void> {
+  // Something that is just being written may come in between.
+  const all = { recursive: true, force: true, maxRetries: 5 } as const;
+  await rm(folder, all).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EACCES") throw error;
+    await unlock(folder);
+    await rm(folder, all);
+  });
+}
+
+/** Package managers make folders that nobody may write to: these could not be emptied. */
+async function unlock(folder: string): Promise<void> {
+  await chmod(folder, 0o700);
+  for (const found of await readdir(folder, { withFileTypes: true }))
+    if (found.isDirectory()) await unlock(join(folder, found.name));
 }
 
 function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {

@@ -12,6 +12,7 @@ import {
   secretKey,
 } from "../testing/under-test.js";
 import { type FakeAnswer, plainAnswer } from "../testing/wires/answer.js";
+import { aiModel } from "./ai-sdk.js";
 
 let fake: FakeProvider;
 beforeAll(async () => {
@@ -238,3 +239,20 @@ function everythingIn(error: unknown): string {
   const members = Object.getOwnPropertyNames(error).map((name) => String(Reflect.get(error, name)));
   return [String(error), ...members, error.cause === undefined ? "" : everythingIn(error.cause)].join("\n");
 }
+
+test("a provider that could not be opened is a failure like any other, and is opened again for the next try", async () => {
+  let opened = 0;
+  const model = aiModel({
+    ...{ provider: "anthropic", model: "claude-x", takesPrefill: false, secrets: [secretKey] },
+    open: async () => {
+      opened += 1;
+      throw new Error(`cannot load with ${secretKey}`);
+    },
+  });
+  for (const times of [1, 2]) {
+    const heard = hearAll(model.stream(plainRequest, never));
+    await expect(heard).rejects.toSatisfy(failed("broken"));
+    await expect(heard).rejects.toThrow(/^(?!.*that-nobody-may-see)/);
+    expect(opened).toBe(times);
+  }
+});

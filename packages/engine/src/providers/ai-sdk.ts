@@ -10,7 +10,7 @@ import type {
   LanguageModelV3StreamPart,
 } from "@ai-sdk/provider";
 import { type Clock, systemClock } from "../clock.js";
-import type { Model, ModelFailure, ModelPart, ModelRequest } from "../model.js";
+import { type Model, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
 import { type AnswerLimits, answerLimits, deadlines } from "./deadlines.js";
 import { failureOf } from "./failure.js";
 import { hearing } from "./hearing.js";
@@ -39,7 +39,11 @@ export function aiModel(options: AiModelOptions): Model {
   const { provider, model: name, takesPrefill, clock = systemClock } = options;
   let opening: Promise<LanguageModelV3> | undefined;
   const opened = (): Promise<LanguageModelV3> => {
-    opening ??= options.open();
+    opening ??= options.open().catch((cause: unknown) => {
+      // Not for good: what was missing for a moment may be there at the next try.
+      opening = undefined;
+      throw new ModelFailure("broken", `${provider} could not be opened`, 0, { cause });
+    });
     return opening;
   };
   return {

@@ -7,6 +7,7 @@ import type { Loop } from "../loop.js";
 import { atOnce, mayBegin } from "../side-by-side.js";
 import { reportOf } from "../spawn.js";
 import { boundary } from "../steps.js";
+import { isStoreDown } from "../store-down.js";
 import type { Work } from "../work.js";
 import { askFor, type Reading } from "./asking.js";
 import { doneHeading, type Got, type GraphNode, nextOfGot, resultsIn } from "./got.js";
@@ -108,6 +109,8 @@ async function runNode(loop: Loop, work: Work, node: GraphNode): Promise<void> {
     const result_summary = shortened(text, limits.nodeSummaryCharsMax);
     end = { type: "got.node_complete", payload: { id, result_summary, result } };
   } catch (error) {
+    // No failure of the part's: it goes on when the log can be written again.
+    if (isStoreDown(error)) throw error;
     end = { type: "got.node_failed", payload: { id, error: (error as Error).message } };
   }
   // A run that was ended or redirected meanwhile has closed its parts itself; one whose server leaves goes on later.

@@ -1,5 +1,5 @@
-// Tools that come from elsewhere, and may not be there: an MCP server starts late, falls over, comes back. Runs that begin
-// meanwhile do without them.
+// Tools that come from elsewhere, and may not be there: an MCP server starts late, falls over, comes back. Runs do without
+// them until then.
 
 import type { AgentHost } from "@runwire/server";
 import type { Tool } from "../tool.js";
