@@ -134,6 +134,17 @@ describe("a plain request", () => {
     await expect(request).rejects.toThrow(`no answer within ${limits.answerMsMax} ms`);
   });
 
+  test("so is one whose fetch knows no signal, before its head and in its body", async () => {
+    const mute = async () => new Response(new ReadableStream());
+    for (const fetch of [() => new Promise<Response>(() => {}), mute]) {
+      const clock = manualClock();
+      const request = gateway({ base, clock, fetch }).getRun("r");
+      await clock.armed(limits.answerMsMax);
+      setImmediate(() => clock.advance(limits.answerMsMax));
+      await expect(request).rejects.toThrow(`no answer within ${limits.answerMsMax} ms`);
+    }
+  });
+
   test("a request whose token never comes is given up, too", async () => {
     const clock = manualClock();
     const request = gateway({ base, clock, headers: () => new Promise(() => {}) }).getRun("r");

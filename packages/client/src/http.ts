@@ -42,7 +42,7 @@ export async function ask(endpoint: Endpoint, call: Call): Promise<Answer<Respon
     const own = typeof headers === "function" ? await unlessAborted(headers(), signal) : headers;
     // Called unbound: a browser's fetch refuses any other `this`.
     const send = endpoint.fetch ?? fetch;
-    const response = await send(urlOf(endpoint, call.path), {
+    const sent = send(urlOf(endpoint, call.path), {
       method: call.method ?? "GET",
       headers: {
         ...own,
@@ -53,11 +53,22 @@ export async function ask(endpoint: Endpoint, call: Call): Promise<Answer<Respon
       ...(call.body === undefined ? {} : { body: call.body }),
       ...(signal === undefined ? {} : { signal }),
     });
-    return response.ok ? { ok: true, value: response } : await refusalOf(response, clockOf(endpoint).nowMs());
+    const response = await headOf(sent, signal);
+    if (response.ok) return { ok: true, value: response };
+    return await unlessAborted(refusalOf(response, clockOf(endpoint).nowMs()), signal);
   } catch (cause) {
     signal?.throwIfAborted();
     return unreachable(urlOf(endpoint, call.path), cause);
   }
+}
+
+/** A fetch that was given need not know the signal: what it brings after that aborted is let go of. */
+function headOf(sent: Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
+  sent
+    .then((late) => (signal?.aborted ? late.body?.cancel() : undefined))
+    // Nobody waits for it any more, and whoever does hears of it below.
+    .catch(() => {});
+  return unlessAborted(sent, signal);
 }
 
 /** The whole answer as parsed JSON (undefined where it is empty), within `answerMsMax`. */
@@ -68,7 +79,7 @@ export async function askJson(endpoint: Endpoint, call: Call): Promise<Answer<un
   try {
     const answer = await ask(endpoint, { ...call, signal: deadline.signal });
     if (!answer.ok) return answer;
-    const text = await answer.value.text();
+    const text = await unlessAborted(answer.value.text(), deadline.signal);
     return { ok: true, value: text === "" ? undefined : JSON.parse(text) };
   } catch (cause) {
     // Late, cut off, or not JSON: in each case the answer was lost on its way.

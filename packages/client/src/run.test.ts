@@ -1,7 +1,7 @@
-import { emptyTranscript, reduce } from "@runwire/protocol";
+import { type Draft, emptyTranscript, reduce } from "@runwire/protocol";
 import { describe, expect, test } from "vitest";
 import { openRun, type RunView } from "./run.js";
-import { run_id, saying } from "./testing/log.js";
+import { numbered, run_id, saying } from "./testing/log.js";
 import { after, messagesOf, type Scene, scriptedSource } from "./testing/scripted-source.js";
 
 const log = saying(["one ", "two ", "three "]);
@@ -46,6 +46,28 @@ describe("an open run", () => {
     await run.closed;
     // Before anything came, and after everything did.
     expect(transcripts.size).toBe(2);
+  });
+
+  test("folds what came together at a cost that grows with it, and not with its square", async () => {
+    const count = 400;
+    const calls = Array.from({ length: count }, (_, i): Draft => {
+      return { type: "tool.start", payload: { call_id: `call_${i}`, tool: "shell" } };
+    });
+    const long = numbered([...calls, { type: "run.lifecycle", payload: { state: "done" } }]);
+    const run = open([() => ({ batches: [messagesOf(long)] })]);
+    let copied = 0;
+    const iterator = { configurable: true, writable: true, value: Array.prototype[Symbol.iterator] };
+    Object.defineProperty(Array.prototype, Symbol.iterator, {
+      ...iterator,
+      value(this: readonly { kind?: unknown }[]) {
+        if (this[0]?.kind === "tool") copied += this.length;
+        return iterator.value.call(this);
+      },
+    });
+    const { transcript } = await run.closed;
+    Object.defineProperty(Array.prototype, Symbol.iterator, iterator);
+    expect(transcript.parts).toHaveLength(count);
+    expect(copied).toBeLessThan(10 * count);
   });
 
   test("tells nobody who has stopped listening", async () => {

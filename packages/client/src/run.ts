@@ -1,7 +1,7 @@
 // A run held open for a view: the transcript so far, and a call whenever it changed. `subscribe` and
 // `getSnapshot` are what React's useSyncExternalStore takes, and any other view can use.
 
-import { emptyTranscript, reduce, type Transcript } from "@runwire/protocol";
+import { type Event, emptyTranscript, reduceAll, type Transcript } from "@runwire/protocol";
 import { type FollowOptions, followInBatches } from "./follow.js";
 import type { Followed } from "./reader.js";
 import type { Status } from "./reconnect.js";
@@ -62,7 +62,7 @@ export function openRun(options: OpenRunOptions): OpenRun {
     try {
       const source = options.source ?? sseSource({ snapshot: true, ...options });
       for await (const items of followInBatches(source, { ...options, signal: stop.signal, onStatus })) {
-        show(items.reduce(fold, view));
+        show(foldAll(view, items));
       }
       show({ connection: { state: "closed", error: null } });
     } catch (error) {
@@ -82,10 +82,28 @@ export function openRun(options: OpenRunOptions): OpenRun {
   };
 }
 
-function fold(view: RunView, item: Followed): RunView {
+/** Events that came together are folded together: one by one, each would copy all that came before it. */
+function foldAll(before: RunView, items: readonly Followed[]): RunView {
+  let view = before;
+  let events: Event[] = [];
+  const settle = () => {
+    if (events.length > 0) view = { ...view, transcript: reduceAll(view.transcript, events) };
+    events = [];
+  };
+  for (const item of items) {
+    if (item.kind === "event") {
+      events.push(item.event);
+      continue;
+    }
+    settle();
+    view = fold(view, item);
+  }
+  settle();
+  return view;
+}
+
+function fold(view: RunView, item: Exclude<Followed, { readonly kind: "event" }>): RunView {
   switch (item.kind) {
-    case "event":
-      return { ...view, transcript: reduce(view.transcript, item.event) };
     case "snapshot":
       return { ...view, transcript: item.transcript };
     case "reset":

@@ -22,3 +22,14 @@ test("a task that is listed is told to its end, also where the list is full", ()
     { task_id: "task_1", status: "running" },
   ]);
 });
+
+test("what was said is not in it, nor how that begins where it lies beside the log", () => {
+  const evidence = evidencer(run_id);
+  const said = { input: "secret", output: "secret", text: "secret", preview: "secret" };
+  const where = { blob_ref: "blob_1", bytes: 70_000, media_type: "text/plain", preview: "secret" };
+  const payload = { call_id: "c", ok: false, error: { code: "x" }, ...said, spilled: { output: where } };
+  evidence.hear({ ...event("tool.end", "task_1"), payload } as Event);
+  const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
+  expect(pack.failures).toMatchObject([{ call_id: "c", error: { code: "x" } }]);
+  expect(JSON.stringify(pack)).not.toContain("secret");
+});

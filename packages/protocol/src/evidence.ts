@@ -163,9 +163,12 @@ function isFailure(e: Event): boolean {
 
 /** What happened, with its ids and without what was said. */
 function entryOf({ id, ts, type, child_id, run_id, scope, payload }: Event): Facts {
-  const { output: _, input: __, text: ___, preview: ____, rest: _____, ...facts } = payload as Facts;
-  return { at: ts, event_id: id, type, run_id: child_id ?? run_id, ...scope, ...facts };
+  const facts = Object.entries(payload).filter(([member]) => !saidIn.has(member));
+  return { at: ts, event_id: id, type, run_id: child_id ?? run_id, ...scope, ...Object.fromEntries(facts) };
 }
+
+/** Members that hold what was said, or how it begins. */
+const saidIn: ReadonlySet<string> = new Set(["output", "input", "text", "preview", "spilled", "rest"]);
 
 function hasId({ scope, payload }: Event, ...names: readonly string[]): boolean {
   return names.some((name) => typeof (scope?.[name] ?? (payload as Facts)[name]) === "string");

@@ -74,6 +74,23 @@ describe("a transcript", () => {
     expect(t.tools.c1).toMatchObject({ status: "failed", error: { code: "KAI-TOOL-RUN-0001" } });
   });
 
+  it("says of a call where what lies beside the log is, and how it begins", () => {
+    const where = (preview: string) => ({ blob_ref: "blob_1", bytes: 70_000, preview });
+    const start = (payload: object): Draft => ({
+      type: "tool.start",
+      payload: { call_id: "c1", tool: "shell", ...payload },
+    });
+    const spilled = start({ input: {}, spilled: { input: where('{"command":"rm') } });
+    const t = fold(spilled, {
+      type: "tool.end",
+      payload: { call_id: "c1", ok: true, blob_ref: "blob_1", spilled: { output: where("total 4096") } },
+    });
+    expect(t.tools.c1?.spilled).toEqual({ input: where('{"command":"rm'), output: where("total 4096") });
+    // It goes with what it stood for.
+    expect(fold(spilled, start({ input: { command: "ls" } })).tools.c1?.spilled).toEqual({});
+    expect(fold(start({ input: {} })).tools.c1).not.toHaveProperty("spilled");
+  });
+
   it("takes the first answer to a question and no other [RW-FOLD-3]", () => {
     const t = fold(
       { type: "approval.resolved", payload: { approval_id: "a1", decision: "early" } },

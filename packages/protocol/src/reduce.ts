@@ -1,6 +1,7 @@
 // The meaning of a stream, written once: snapshots, status pages, forks, the console and the SDKs all come
 // from this fold. It never erases an unresolved request or a failed tool call.
 
+import { elsewhere } from "./elsewhere.js";
 import {
   type AnyEvent,
   type Event,
@@ -96,7 +97,7 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
         tool: name,
         status: call.status === "failed" ? "failed" : "running",
         started_at: e.ts,
-        ...(input === undefined ? {} : { input }),
+        ...(input === undefined ? {} : { input, ...spilledIn(call, e.payload, "input") }),
         ...(skill_id == null ? {} : { skill_id }),
       }));
     }
@@ -111,6 +112,7 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
           : { error: typeof error === "string" ? ({ code: error } as ToolError) : error }),
         ...(duration_ms == null ? {} : { duration_ms }),
         ...(blob_ref == null ? {} : { blob_ref }),
+        ...spilledIn(call, e.payload, "output"),
       }));
     }
     case "step.boundary": {
@@ -215,6 +217,19 @@ function tool(
 ): Transcript {
   const call = callOf(t, call_id) ?? { call_id, tool: "", status: "writing", arguments: "", streamed: "" };
   return { ...t, tools: withMember(mine, t.tools, call_id, { ...call, ...change(call) }, unfinished) };
+}
+
+/** What lies beside the log of a call, where a member of it does or did so before. */
+function spilledIn(
+  { spilled }: ToolCall,
+  payload: Facts,
+  member: "input" | "output",
+): Pick<ToolCall, "spilled"> {
+  const where = elsewhere(payload, member);
+  if (where !== undefined) return { spilled: { ...spilled, [member]: where } };
+  if (spilled === undefined || payload[member] === undefined) return {};
+  const { [member]: _, ...others } = spilled;
+  return { spilled: others };
 }
 
 /** An answer that was cut off in the arguments of a call is asked for again, and they are written anew. */

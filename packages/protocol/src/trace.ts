@@ -221,8 +221,13 @@ function written(traceId: string, span: Open, endTs: string, status: OtlpSpan["s
   };
 }
 
+/** The last that 64 bits of nanoseconds can tell. */
+const msMax = 18_446_744_073_709;
+
+/** Producers may say that they wait for any number. */
 function nanos(ms: number): string {
-  return ms === 0 ? "0" : `${ms}000000`;
+  const whole = Math.min(Math.max(Math.round(ms), 0), msMax);
+  return whole === 0 ? "0" : `${whole}000000`;
 }
 
 /** Those that have a value. */

@@ -2,6 +2,7 @@
 // depends on nothing that shaping may change: text and reasoning are joined per block, and a block ends only
 // at control events, before which shaping flushes.
 
+import type { Elsewhere } from "./elsewhere.js";
 import type { Facts, Payloads, Plan, StepKind, ToolError } from "./events.js";
 import type { RunState } from "./state.js";
 import type { Tasks } from "./tasks.js";
@@ -63,6 +64,8 @@ export interface ToolCall {
   readonly error?: ToolError | null;
   readonly duration_ms?: number;
   readonly blob_ref?: string;
+  /** Where an input or output is that lies beside the log, and how it begins. */
+  readonly spilled?: { readonly input?: Elsewhere; readonly output?: Elsewhere };
   readonly started_at?: string;
   readonly ended_at?: string;
 }

@@ -31,23 +31,29 @@ export async function* readBody(
     );
   }
   yield [];
-  return yield* readPieces(response.body, parse);
+  return yield* readPieces(response.body, parse, request.signal);
 }
 
-async function* readPieces(body: ReadableStream<Uint8Array>, parse: Parse): Batches {
+async function* readPieces(body: ReadableStream<Uint8Array>, parse: Parse, signal: AbortSignal): Batches {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   const next = () => reader.read().catch((cause: unknown): Ending => ({ close: "broken", cause }));
+  // Fails where the body already has; there is nobody left to tell.
+  const stop = () => void reader.cancel().catch(() => {});
+  // Once for all pieces: the body of a fetch that knows no signal goes on after it, and a read of it would never end.
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
   try {
     for (;;) {
       const piece = await next();
+      if (signal.aborted) return { close: "broken", cause: signal.reason };
       if ("close" in piece) return piece;
       // A clean end: a terminal event, had there been one, would have ended the reading before.
       if (piece.done) return { close: "leaving" };
       yield parse(decoder.decode(piece.value, { stream: true }));
     }
   } finally {
-    // Fails where the body already has; there is nobody left to tell.
-    reader.cancel().catch(() => {});
+    signal.removeEventListener("abort", stop);
+    stop();
   }
 }

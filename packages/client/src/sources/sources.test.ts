@@ -260,13 +260,53 @@ describe("a credential that never comes", () => {
   });
 });
 
+describe("a fetch that knows no signal", () => {
+  const headers = { "content-type": "text/event-stream" };
+  const mute = () => new ReadableStream<Uint8Array>({ cancel: () => new Promise(() => {}) });
+  const fetches: readonly (readonly [string, typeof fetch])[] = [
+    ["never answers", () => new Promise(() => {})],
+    ["answers, and then is silent", async () => new Response(mute(), { headers })],
+    ["refuses, and never says why", async () => new Response(mute(), { status: 503 })],
+  ];
+
+  test.each(fetches)("and %s, is left when the reader leaves", async (_, asked) => {
+    const left = new AbortController();
+    const clock = manualClock();
+    const reading = readAll(sseSource({ base: "http://test", run_id, fetch: asked }), {
+      clock,
+      signal: left.signal,
+    });
+    await clock.armed(limits.silenceMsMax);
+    setImmediate(() => left.abort(new Error("left")));
+    await expect(reading).rejects.toThrow("left");
+  });
+
+  test.each(fetches)("and %s, is silence: another is asked for", async (_, asked) => {
+    const bodies = [asked, async () => new Response(frames(log), { headers })];
+    const clock = manualClock();
+    const statuses: Status[] = [];
+    const reading = readAll(
+      sseSource({ base: "http://test", run_id, fetch: (...of) => (bodies.shift() as typeof fetch)(...of) }),
+      { clock, onStatus: (status) => statuses.push(status) },
+    );
+    await clock.armed(limits.silenceMsMax);
+    setImmediate(() => clock.advance(limits.silenceMsMax));
+    await clock.armed(0);
+    clock.advance(0);
+    expect(await reading).toEqual(log);
+    expect(statuses).toContainEqual(expect.objectContaining({ state: "waiting", close: "broken" }));
+  });
+});
+
+function frames(events: readonly Event[]): string {
+  return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+}
+
 describe("several runs on one connection", () => {
   test("are each read once and in order, and end with the last one", async () => {
     const a = saying(["a1", "a2"], 0.1, "run_a");
     const b = saying(["b1"], 0.2, "run_b");
     const asked: string[] = [];
-    const frames = (events: readonly Event[]) =>
-      events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
     const bodies = [
       `${frames(a.slice(0, 2))}${frames(b)}id: run_a:2,run_b:${b.length}\n\n`,
       `${frames(a.slice(2))}id: run_a:${a.length}\n\n`,

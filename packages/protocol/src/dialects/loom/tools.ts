@@ -79,9 +79,11 @@ function ended(payload: Facts): Facts | undefined {
   });
 }
 
-/** Arguments are an object; what is none is kept as its text. */
+/** Arguments are an object; what is none is kept as its text, and what lies elsewhere is shown by how that begins. */
 function withObject(payload: Facts): Facts {
   const { input } = payload;
+  const where = elsewhere(payload, "input");
+  if (where !== undefined) return { ...payload, input: { _raw: where.preview } };
   if (isObject(input)) return payload;
   return { ...payload, input: input === undefined ? {} : { _raw: JSON.stringify(input) } };
 }

@@ -115,7 +115,7 @@ export function readInto(model: RuntimeModel, message: RuntimeMessage): RuntimeM
   };
   if (incidentTypes.has(type)) {
     const incident = { type, eventId: message.eventId, sequence, payload: message.payload };
-    return { ...moved, incidents: [...moved.incidents, incident].slice(-incidentsMax) };
+    return { ...moved, incidents: lastOf([...moved.incidents, incident]) };
   }
   if (type.startsWith("task.")) return readTask(moved, message, sequence);
   const row = Object.hasOwn(statuses, type) ? statuses[type] : undefined;
@@ -131,6 +131,17 @@ export function readInto(model: RuntimeModel, message: RuntimeMessage): RuntimeM
 
 /** Incidents that a model keeps. */
 const incidentsMax = 1000;
+
+function lastOf(incidents: readonly Facts[]): readonly Facts[] {
+  return incidents.slice(-incidentsMax);
+}
+
+/** With those that a snapshot tells, of which each is there once: the next snapshot tells them again. */
+export function withIncidents(known: readonly Facts[], told: readonly Facts[]): readonly Facts[] {
+  const nameOf = (one: Facts): string =>
+    typeof one.eventId === "string" ? one.eventId : JSON.stringify(one);
+  return lastOf([...new Map([...known, ...told].map((one) => [nameOf(one), one])).values()]);
+}
 
 function readTask(model: RuntimeModel, message: RuntimeMessage, sequence: number): RuntimeModel {
   const id = idOf(message, "taskId");

@@ -11,6 +11,7 @@ import {
   type RuntimeEntry,
   type RuntimeModel,
   type RuntimeTask,
+  withIncidents,
 } from "./model.js";
 import type { RuntimeMessage } from "./types.js";
 
@@ -42,7 +43,10 @@ export function repaired(model: RuntimeModel, snapshot: Facts, message: RuntimeM
     processes: merged("processes", () => false),
     subagents: merged("subagents", () => false),
     tasks: mergeTasks(model, entriesOf(tasks, entryIds.tasks, sequence), sequence),
-    incidents: [...model.incidents, ...threads.flatMap((thread) => listOf(thread.incidents))],
+    incidents: withIncidents(
+      model.incidents,
+      threads.flatMap((thread) => listOf(thread.incidents)),
+    ),
   };
 }
 

@@ -206,13 +206,13 @@ function isBlobRef(value: unknown): boolean {
 }
 
 /** Where large arguments are, if they lie beside the log. */
-function inputRef({ spilled }: Facts): Facts {
+export function inputRef({ spilled }: Facts): Facts {
   const input = isObject(spilled) ? spilled.input : undefined;
   return isObject(input) && typeof input.blob_ref === "string" ? { input_ref: input.blob_ref } : {};
 }
 
 /** What a large result begins with, and what it is. Where it is says `blob_ref`. */
-function outputPreview({ spilled }: Facts): Facts {
+export function outputPreview({ spilled }: Facts): Facts {
   const output = isObject(spilled) ? spilled.output : undefined;
   if (!isObject(output) || typeof output.preview !== "string") return {};
   const { preview, bytes, media_type } = output;

@@ -8,7 +8,7 @@ import type { RunState } from "../../state.js";
 import type { Task } from "../../tasks.js";
 import type { Part, Transcript } from "../../transcript.js";
 import { envelope } from "./encode.js";
-import { statusWords } from "./rows.js";
+import { inputRef, outputPreview, statusWords } from "./rows.js";
 import { contextOf, type RuntimeState } from "./state.js";
 import { runtimeSchemaVersion } from "./types.js";
 
@@ -152,6 +152,7 @@ function actionsOf(run: Transcript, root: Transcript): readonly Facts[] {
     status: status === "pending" ? "required" : "resolved",
     ...whose,
     ...(asked.call_id == null ? {} : { toolCallId: asked.call_id }),
+    ...(status === "pending" ? callAsked(asked) : {}),
     ...(asked.expires_at == null ? {} : { expiresAt: asked.expires_at }),
     ...(answer === undefined ? {} : { decision: answer.decision }),
   }));
@@ -167,6 +168,15 @@ function actionsOf(run: Transcript, root: Transcript): readonly Facts[] {
   return [...approvals, ...questions];
 }
 
+/** What somebody is to allow: the call itself is told of only when it starts. */
+function callAsked({ tool, input, spilled }: Facts): Facts {
+  return {
+    ...(typeof tool === "string" ? { toolName: tool } : {}),
+    ...(input === undefined ? {} : { safeArgs: input }),
+    ...(spilled === undefined ? {} : { spilled, ...inputRef({ spilled }) }),
+  };
+}
+
 /** A plan is an action for as long as the run waits for it. */
 function planAction(run: Transcript, root: Transcript): readonly Facts[] {
   if (run.plan === null || run.state !== "awaiting_approval") return [];
@@ -175,7 +185,7 @@ function planAction(run: Transcript, root: Transcript): readonly Facts[] {
 
 function toolCallsOf(run: Transcript, root: Transcript): readonly Facts[] {
   return Object.values(run.tools).map((call) => {
-    const { call_id, tool, status, input, output, error, blob_ref, duration_ms } = call;
+    const { call_id, tool, status, input, output, error, blob_ref, duration_ms, spilled } = call;
     return {
       toolCallId: call_id,
       toolName: tool,
@@ -186,6 +196,7 @@ function toolCallsOf(run: Transcript, root: Transcript): readonly Facts[] {
       ...(isObject(error) ? { error } : {}),
       ...(blob_ref === undefined ? {} : { output_ref: blob_ref }),
       ...(duration_ms === undefined ? {} : { durationMs: duration_ms }),
+      ...(spilled === undefined ? {} : { spilled, ...inputRef({ spilled }), ...outputPreview({ spilled }) }),
     };
   });
 }

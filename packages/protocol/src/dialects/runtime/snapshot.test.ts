@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import type { Draft, Event, Facts } from "../../events.js";
+import { reduceAll } from "../../reduce.js";
+import { emptyTranscript } from "../../transcript.js";
+import { snapshotOf } from "./snapshot.js";
+import { firstState } from "./state.js";
+
+const where = (preview: string) => ({
+  blob_ref: "blob_1",
+  bytes: 70_000,
+  media_type: "application/json",
+  preview,
+});
+
+describe("a snapshot", () => {
+  it("says what is to be allowed, as the message that asked did [RW-RUNTIME-8]", () => {
+    const call = { call_id: "c", tool: "shell", input: { command: "ls" } };
+    const [small] = threadOf(asking({ ...call })).actions;
+    expect(small).toMatchObject({ status: "required", toolName: "shell", safeArgs: { command: "ls" } });
+    const spilled = { input: where('{"command":"rm -rf /') };
+    const [large] = threadOf(asking({ ...call, input: {}, spilled })).actions;
+    expect(large).toMatchObject({ toolName: "shell", input_ref: "blob_1", spilled });
+  });
+
+  it("tells large data of a call by its ref and how it begins [RW-RUNTIME-7]", () => {
+    const [call] = threadOf(
+      {
+        type: "tool.start",
+        payload: { call_id: "c", tool: "shell", input: {}, spilled: { input: where("{") } },
+      },
+      {
+        type: "tool.end",
+        payload: { call_id: "c", ok: true, blob_ref: "blob_1", spilled: { output: where("total 4096") } },
+      },
+    ).toolCalls;
+    expect(call).toMatchObject({ input_ref: "blob_1", output_ref: "blob_1", preview: "total 4096" });
+    expect(call?.metadata).toEqual({ bytes: 70_000, media_type: "application/json" });
+  });
+});
+
+function asking(payload: Facts): Draft {
+  return { type: "approval.requested", payload: { approval_id: "appr_1", ...payload } };
+}
+
+function threadOf(...drafts: readonly Draft[]): { actions: readonly Facts[]; toolCalls: readonly Facts[] } {
+  const events = drafts.map((draft, i) => {
+    const numbers = { id: `evt_${i}`, ts: "2026-01-01T00:00:00.000Z", pos: i + 1, seq: i + 1 };
+    return { run_id: "run_1", child_id: null, ...numbers, ...draft } as Event;
+  });
+  const { threads } = snapshotOf(firstState, reduceAll(emptyTranscript("run_1"), events));
+  return (threads as [{ actions: readonly Facts[]; toolCalls: readonly Facts[] }])[0];
+}
