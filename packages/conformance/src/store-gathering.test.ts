@@ -154,6 +154,28 @@ describe("what comes while a batch is on its way to the disk", () => {
       ]);
     }));
 
+  it("is told that it is refused although the disk refuses batch after batch", () =>
+    onHeldDisk(async ({ disk, ingest }) => {
+      const creating = newRun({ ingest });
+      await settled();
+      await disk.answer(true);
+      const key = await creating;
+      const refused: (string | undefined)[] = [];
+      for (let batches = 0; batches < 5; batches++) {
+        void codeOf(ingest.append(key, [step("a")]));
+        if (batches === 0)
+          void codeOf(ingest.append({ tenant, run_id: "run_none" }, [step("b")])).then((code) => {
+            refused.push(code);
+          });
+        await settled();
+        // Somebody else always comes meanwhile.
+        void codeOf(ingest.append(key, [step("c")]));
+        await settled();
+        await disk.answer(false);
+      }
+      expect(refused).toEqual(["KAI-RUN-MISSING-0001"]);
+    }));
+
   it(
     "holds in the log exactly what was answered, whatever the disk refuses, also after a restart",
     {

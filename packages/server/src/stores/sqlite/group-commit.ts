@@ -193,7 +193,9 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       if (more !== 0) born.set(tenant, bornIn(gathering) + more);
       asked.push({ of, value });
     } catch (error) {
-      asked.push({ of, error });
+      // Told at once where it rests on nothing that may fail: a disk that fails every batch would keep it for ever.
+      if (writing === undefined && !changesLogs(gathering)) of.reject(error);
+      else asked.push({ of, error });
     }
   }
 
