@@ -10,6 +10,7 @@ import {
   runStates,
   type Scope,
 } from "@runwire/protocol";
+import { beginningOf } from "./asked.js";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head, isEnded } from "./head.js";
 
@@ -137,6 +138,6 @@ function settle(commit: Commit, run_id: string, said: Said | undefined): void {
   const payload =
     text.length <= settledCharsMax
       ? { message_id, text }
-      : { message_id, text: text.slice(0, settledCharsMax), truncated: true };
+      : { message_id, text: beginningOf(text, settledCharsMax), truncated: true };
   commit.write(run_id, { type: "message.settled", payload });
 }
