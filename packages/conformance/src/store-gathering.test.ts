@@ -154,6 +154,69 @@ describe("what comes while a batch is on its way to the disk", () => {
       ]);
     }));
 
+  it("is told that it is refused although the disk refuses batch after batch", () =>
+    onHeldDisk(async ({ disk, ingest }) => {
+      const creating = newRun({ ingest });
+      await settled();
+      await disk.answer(true);
+      const key = await creating;
+      const refused: (string | undefined)[] = [];
+      for (let batches = 0; batches < 5; batches++) {
+        void codeOf(ingest.append(key, [step("a")]));
+        if (batches === 0)
+          void codeOf(ingest.append({ tenant, run_id: "run_none" }, [step("b")])).then((code) => {
+            refused.push(code);
+          });
+        await settled();
+        // Somebody else always comes meanwhile.
+        void codeOf(ingest.append(key, [step("c")]));
+        await settled();
+        await disk.answer(false);
+      }
+      expect(refused).toEqual(["KAI-RUN-MISSING-0001"]);
+    }));
+
+  it("ends a run as done although its text is written all the while", () =>
+    onHeldDisk(async ({ disk, ingest, store }) => {
+      const creating = newRun({ ingest });
+      await settled();
+      await disk.answer(true);
+      const key = await creating;
+      const say = (text: string): Promise<unknown> =>
+        codeOf(
+          ingest.change(key, (commit) => {
+            commit.write(key.run_id, { type: "text.delta", payload: { text } });
+            commit.flush(key.run_id);
+          }),
+        );
+      let ended: string | undefined;
+      for (let batches = 0; batches < 60 && ended === undefined; batches++) {
+        void say(`${batches} `);
+        await settled();
+        if (batches === 2)
+          void ingest.append(key, [{ type: "run.lifecycle", payload: { state: "done", reason: null } }]).then(
+            () => {
+              ended = "done";
+            },
+            (error: RunwireError) => {
+              ended = error.message;
+            },
+          );
+        await settled();
+        void say(`${batches}b `);
+        await settled();
+        await disk.answer(true);
+      }
+      disk.letGo();
+      await settled();
+      expect(ended).toBe("done");
+      const log = await wholeLog(store, key, "default");
+      const said = log.flatMap(({ type, payload }) =>
+        type === "text.delta" ? [(payload as { text: string }).text] : [],
+      );
+      expect(log.at(-2)).toMatchObject({ type: "message.settled", payload: { text: said.join("") } });
+    }));
+
   it(
     "holds in the log exactly what was answered, whatever the disk refuses, also after a restart",
     {

@@ -2,6 +2,7 @@
 // allowed rate up to one second's worth; whoever finds one above zero may take, also more than is in it, and then
 // waits until it is above zero again. So a large batch is never impossible, and the average still holds.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { RunwireError } from "@runwire/protocol";
 import type { Clock } from "./clock.js";
 
@@ -20,8 +21,8 @@ export interface Quotas {
   askingLater(tenant: string): Promise<void>;
   /** Throws 429 where the tenant has appended too much lately; otherwise counts these. */
   appending(tenant: string, events: number): void;
-  /** The same, but waits: a session is read no faster than its tenant may write. */
-  appendingLater(tenant: string, events: number): Promise<void>;
+  /** The same, but waits: a session is read no faster than its tenant may write. Throws the signal's reason. */
+  appendingLater(tenant: string, events: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** Tells when to come back. */
@@ -96,11 +97,16 @@ export function quotas(given: QuotaLimits, clock: Clock): Quotas {
   }
 
   /** Waits until the bucket may be taken from. */
-  async function takeLater(bucketOf: () => Bucket, perSecond: number, count: number): Promise<void> {
+  async function takeLater(
+    bucketOf: () => Bucket,
+    perSecond: number,
+    count: number,
+    signal?: AbortSignal,
+  ): Promise<void> {
     for (;;) {
       const waitMs = take(bucketOf(), perSecond, count);
       if (waitMs === 0) return;
-      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      await sleep(waitMs, undefined, { signal }).catch(() => signal?.throwIfAborted());
     }
   }
 
@@ -130,6 +136,7 @@ export function quotas(given: QuotaLimits, clock: Clock): Quotas {
       if (waitMs > 0) throw new Limited("KAI-LIMIT-RATE-0001", perSecond("events", eventsPerSecond), waitMs);
     },
     askingLater: (name) => takeLater(() => tenantOf(name).requests, given.requestsPerSecond, 1),
-    appendingLater: (name, events) => takeLater(() => tenantOf(name).events, given.eventsPerSecond, events),
+    appendingLater: (name, events, signal) =>
+      takeLater(() => tenantOf(name).events, given.eventsPerSecond, events, signal),
   };
 }

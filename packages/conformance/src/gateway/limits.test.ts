@@ -15,7 +15,7 @@ import {
   startGateway,
   systemClock,
 } from "@runwire/server";
-import { scopes } from "@runwire/server/operate";
+import { readKeys, revokeKey, scopes } from "@runwire/server/operate";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { call, codeOf, lifecycle, messageOf, type Reply, runPath, say, text } from "./calls.js";
 import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
@@ -334,6 +334,32 @@ describe("a tenant", () => {
     expect(raw.text).not.toContain("error");
     expect(await acme.events(run_id)).toHaveLength(123);
     raw.socket.destroy();
+  });
+
+  it("whose session waits until it may append hears that its key is over, and that the server leaves", async () => {
+    const { url, acme, globex } = await served({ eventsPerSecond: 1 });
+    const sessions = [];
+    for (const tenant of [acme, globex]) {
+      const run_id = await tenant.run();
+      const raw = await rawConnection(url);
+      const head = ["Transfer-Encoding: chunked", "Content-Type: application/x-ndjson"];
+      const bearer = `Authorization: ${tenant.bearer.Authorization}`;
+      raw.write(requestText(url, "POST", runPath(run_id, "events"), [bearer, ...head]));
+      const send = (body: string) => raw.write(`${body.length.toString(16)}\r\n${body}\r\n`);
+      send(`${JSON.stringify(custom("x"))}\n`.repeat(500));
+      await raw.until((answer) => answer.includes('"last_pos":502'));
+      // It may be stored in some minutes.
+      send(`${JSON.stringify(custom("y"))}\n`);
+      sessions.push(raw);
+    }
+    const [revoked, left] = sessions as [(typeof sessions)[0], (typeof sessions)[0]];
+    const keys = join(folder, "keys.json");
+    const key = readKeys(keys).find(({ tenant }) => tenant === "acme");
+    revokeKey(keys, key?.id ?? "", Date.now());
+    await revoked.until((answer) => answer.includes("KAI-AUTH-TOKEN-0003"));
+    const closing = gateway?.close();
+    await left.until((answer) => answer.includes("KAI-STREAM-LEAVING-0001"));
+    await closing;
   });
 
   it("whose socket is too fast is read more slowly, and gets every answer [RW-LIMIT-2]", async () => {

@@ -33,10 +33,12 @@ const danger: Tool = {
 
 const agent = engine({ modelOf: () => scriptedModel, tools: [stuck, danger], planningGate: "off" });
 let lookUpMs = 0;
+let readable = Promise.resolve();
 const openStore = (options: Parameters<typeof sqliteStore>[0]): ReturnType<typeof sqliteStore> => {
   const store = sqliteStore(options);
   const head: typeof store.head = (key) => sleep(lookUpMs).then(() => store.head(key));
-  return { ...store, head };
+  const read: typeof store.read = (...asked) => readable.then(() => store.read(...asked));
+  return { ...store, head, read };
 };
 const server = underTest((settings: object) => startGateway(settings, undefined, agent, openStore), {});
 const open = new Set<Reading>();
@@ -145,6 +147,27 @@ describe("Loom's WebSocket", () => {
     await expect.poll(() => counted("runwire_streams_opened_total")).toBeGreaterThan(before);
     lookUpMs = 0;
     await expect.poll(() => counted("runwire_readers"), { timeout: 5000 }).toBe(0);
+  });
+
+  it("tells whoever is behind that its run was erased, and goes on [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    socket.send({ type: "run", id: "a", message: calling("stuck") });
+    await socket.until((reading) =>
+      said(reading, "a").some(({ event }) => (event as Facts)?.type === "tool_start"),
+    );
+    const { run_id } = (said(socket, "a")[0] as Facts).event as Facts;
+    let read = (): void => {};
+    readable = new Promise((resolve) => {
+      read = resolve;
+    });
+    expect((await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`)).status).toBe(204);
+    read();
+    socket.send({ type: "ping", id: "p" });
+    await socket.until((reading) => said(reading, "p").length > 0);
+    await expect.poll(() => endsOf(socket, "a")).toMatchObject([{ code: "KAI-STREAM-CONN-0002" }]);
+    socket.send({ type: "run", id: "a", message: script({ text: "Hello." }) });
+    await socket.until((reading) => endsOf(reading, "a").length > 1);
+    expect(endsOf(socket, "a")[1]).toMatchObject({ type: "run_end" });
   });
 
   it("leaves runs to themselves when it is closed [RW-LOOM-5]", async () => {

@@ -64,8 +64,8 @@ export interface Commit {
   leaseLost(run_id: string): boolean;
   /** Logs that this writer has moved. */
   touched(): readonly string[];
-  /** The run's head before this writer. */
-  committed(run_id: string): Head | undefined;
+  /** The run's head without what is decided and not yet stored. */
+  stored(run_id: string): Head | undefined;
   /** Emits what is due of the run's pending deltas. */
   tick(run_id: string): void;
   /** Emits all of them, as a control event would. */
@@ -75,8 +75,11 @@ export interface Commit {
 export interface CommitParts {
   readonly nowMs: number;
   readonly ids: IdSource;
-  /** Heads as committed, of the writer's tenant. */
+  /** Heads before this writer, of its tenant. */
   readonly headOf: (run_id: string) => Head | undefined;
+  readonly storedHeadOf: (run_id: string) => Head | undefined;
+  /** What other writers have decided of a run since its head was stored. */
+  readonly unstoredOf: (run_id: string) => readonly Record[];
   /** Whether the writer's tenant has, or had, a run of this id. */
   readonly isTaken: (run_id: string) => boolean;
   readonly leaseLost: (run_id: string) => boolean;
@@ -239,7 +242,7 @@ export function draftwork(parts: CommitParts): Draftwork {
         return parts.liveRuns() + created.length - ended;
       },
       touched: () => [...heads.keys()],
-      committed: headOf,
+      stored: parts.storedHeadOf,
       write,
       asWritten: (draft) => draft,
       allow: (allowance) => void allowed.push({ ...allowance, at: ts }),
@@ -255,7 +258,7 @@ export function draftwork(parts: CommitParts): Draftwork {
       leaseLost,
       unsettledText(run_id, pos, text) {
         let unsettled = text;
-        for (const { by, type, places, payloadText } of records) {
+        for (const { by, type, places, payloadText } of [...parts.unstoredOf(run_id), ...records]) {
           if (by !== run_id || (places[0]?.defaultPos ?? 0) <= pos) continue;
           if (type === "message.settled") unsettled = "";
           if (type !== "text.delta") continue;

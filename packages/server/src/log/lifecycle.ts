@@ -10,6 +10,7 @@ import {
   runStates,
   type Scope,
 } from "@runwire/protocol";
+import { beginningOf } from "./asked.js";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head, isEnded } from "./head.js";
 
@@ -25,7 +26,7 @@ const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
 /** Why a run is paused that nobody paused for itself. */
 export const parentPaused = "parent paused";
 
-/** Thrown where more text was committed, or settled, after the fold: fold again, then try again. */
+/** Thrown where more text was stored, or settled, after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
 
 export function headIn(commit: Commit, run_id: string): Head {
@@ -129,14 +130,14 @@ export function closeRequest(
 
 function settle(commit: Commit, run_id: string, said: Said | undefined): void {
   const message_id = commit.newId("msg", commit.nowMs);
-  const before = commit.committed(run_id);
-  // Where all that was committed is settled, only this commit's text is not.
-  const folded = before?.unsettled === true ? said : { pos: before?.views.default.pos ?? 0, text: "" };
-  if (folded === undefined || (before?.saidPos ?? 0) > folded.pos) throw new StaleFold();
+  const stored = commit.stored(run_id);
+  // Where all that is stored is settled, only what came since is not.
+  const folded = stored?.unsettled === true ? said : { pos: stored?.views.default.pos ?? 0, text: "" };
+  if (folded === undefined || (stored?.saidPos ?? 0) > folded.pos) throw new StaleFold();
   const text = commit.unsettledText(run_id, folded.pos, folded.text);
   const payload =
     text.length <= settledCharsMax
       ? { message_id, text }
-      : { message_id, text: text.slice(0, settledCharsMax), truncated: true };
+      : { message_id, text: beginningOf(text, settledCharsMax), truncated: true };
   commit.write(run_id, { type: "message.settled", payload });
 }

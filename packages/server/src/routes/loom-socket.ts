@@ -34,7 +34,10 @@ export function loomSocket(rooms: Rooms): (upgrade: Upgrade) => Promise<void> {
         for (const { stream } of runs.values()) stream?.drained();
       },
       close: (...how) => {
-        for (const { stream } of [...runs.values()]) stream?.close(...how);
+        const open = [...runs.values()];
+        // What ends with the connection has no end of its own to tell.
+        runs.clear();
+        for (const { stream } of open) stream?.close(...how);
         sink.close(how[0]);
       },
     });
@@ -125,8 +128,12 @@ async function run(
       isFull: sink.isFull,
       send: sink.send,
       close(how) {
-        runs.delete(name);
+        const isOpen = runs.delete(name);
         if (how === "broken") sink.close(how);
+        if (how === "leaving" && isOpen) {
+          const { message, code } = new RunwireError("KAI-STREAM-CONN-0002", `${body.run_id} was erased`);
+          tell(ws, { type: "error", id: name, error: message, code });
+        }
       },
     },
   });

@@ -3,8 +3,6 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Dialect, type Draft, limits, RunwireError } from "@runwire/protocol";
-import type { Caller } from "../auth/caller.js";
-import type { Connections } from "../connections.js";
 import { parseLine } from "../http/body.js";
 import { streamOf } from "../http/closing.js";
 import type { Call } from "../http/route.js";
@@ -27,11 +25,19 @@ export async function appendSession(
   const renewing = setInterval(() => store.renew(key), limits.leaseMsMin / 2);
   const read = draftReader(dialect, settings);
   const reader = sessionLines(settings.lineBytesMax);
+  const ending = new AbortController();
+  const remove = connections.add({
+    // It answers each commit; it has no other signs of life to give.
+    sentMs: () => Number.POSITIVE_INFINITY,
+    caller,
+    ping: () => {},
+    leave: () => ending.abort(new RunwireError("KAI-STREAM-LEAVING-0001")),
+    end: (why) => ending.abort(why),
+  });
   let line = 0;
   let seq = claim?.seq ?? 0;
 
   async function append(drafts: readonly Draft[]): Promise<void> {
-    await quotas.appendingLater(key.tenant, drafts.length);
     const at = claim === undefined ? undefined : { ...claim, seq };
     const { last_pos, last_producer_seq } = await ingest.append(key, drafts, at);
     seq += drafts.length;
@@ -55,8 +61,10 @@ export async function appendSession(
     }
     for (let from = 0; from < good.length; from += settings.batchEventsMax) {
       const batch = good.slice(from, from + settings.batchEventsMax);
+      const all = batch.flatMap(({ drafts }) => drafts);
+      await quotas.appendingLater(key.tenant, all.length, ending.signal);
       try {
-        await append(batch.flatMap(({ drafts }) => drafts));
+        await append(all);
       } catch (error) {
         if (!(error instanceof RunwireError) || error.row.retry || batch.length === 1)
           throw named(error, batch[0]?.where);
@@ -71,7 +79,7 @@ export async function appendSession(
   }
 
   try {
-    for await (const chunk of untilLeaving(req, res, caller, connections)) {
+    for await (const chunk of untilLeaving(req, res, ending.signal)) {
       await commit(reader.push(chunk));
     }
     await commit(reader.end());
@@ -81,6 +89,7 @@ export async function appendSession(
       report("error", "bug", { code: bug, request_id: requestId, stack: stackOf(error) });
     res.write(`${JSON.stringify(known ?? new RunwireError(bug, requestId))}\n`);
   } finally {
+    remove();
     clearInterval(renewing);
     res.end();
     if (!req.complete) hangUp(req);
@@ -97,39 +106,25 @@ function hangUp(req: IncomingMessage): void {
 
 const hangUpMs = 500;
 
-/** The body's chunks; throws when the server leaves, so that the producer goes on elsewhere. */
+/** The body's chunks; throws the signal's reason, so that the producer goes on elsewhere where the server leaves. */
 async function* untilLeaving(
   req: IncomingMessage,
   res: ServerResponse,
-  caller: Caller,
-  connections: Connections,
+  signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const chunks = (req as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   // An answer over HTTP/2 does not say whether it is read; its stream does.
   const out = streamOf(res) ?? res;
-  let leave: (error: Error) => void = () => {};
   const left = new Promise<never>((_, reject) => {
-    leave = reject;
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
   left.catch(() => {});
-  const remove = connections.add({
-    // It answers each commit; it has no other signs of life to give.
-    sentMs: () => Number.POSITIVE_INFINITY,
-    caller,
-    ping: () => {},
-    leave: () => leave(new RunwireError("KAI-STREAM-LEAVING-0001")),
-    end: leave,
-  });
-  try {
-    for (;;) {
-      // Whoever does not read its answers is not read either: nothing piles up here.
-      if (out.writableNeedDrain && !out.destroyed) await Promise.race([drained(out), left]);
-      const next = await Promise.race([chunks.next().catch(hungUp), left]);
-      if (next.done === true) return;
-      yield next.value;
-    }
-  } finally {
-    remove();
+  for (;;) {
+    // Whoever does not read its answers is not read either: nothing piles up here.
+    if (out.writableNeedDrain && !out.destroyed) await Promise.race([drained(out), left]);
+    const next = await Promise.race([chunks.next().catch(hungUp), left]);
+    if (next.done === true) return;
+    yield next.value;
   }
 }
 

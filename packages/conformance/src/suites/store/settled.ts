@@ -89,6 +89,23 @@ export function settledLaws(open: Open): void {
       expectSettled(await wholeLog(trial.store, key, "full"));
       await expectSoundTree(trial.store, key);
     }));
+
+  it("of a text that is too long for an event the beginning is settled, and no character is cut in two [RW-SETTLE-1]", () =>
+    onTrial(open, async (trial) => {
+      for (const shift of ["", "x"]) {
+        const key = await newRun(trial);
+        const text = `${shift}${"😀".repeat(80_000)}`;
+        for (let times = 0; times < 9; times++)
+          await trial.ingest.append(key, [{ type: "text.delta", payload: { text } }]);
+        await trial.ingest.append(key, [done]);
+        const settled = (await wholeLog(trial.store, key, "full")).filter((e) => is(e, "message.settled"));
+        expect(settled).toMatchObject([{ payload: { truncated: true } }]);
+        for (const { payload } of settled) {
+          expect(payload.text).not.toMatch(/\p{Surrogate}/u);
+          expect(text.repeat(9).startsWith(payload.text)).toBe(true);
+        }
+      }
+    }));
 }
 
 /** Each message that the server settled holds the model's text since the one before; done leaves none open. */

@@ -13,6 +13,7 @@ import { type IdSource, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { type Commit, draftwork } from "../../log/commit.js";
 import { endsBetween, type Head } from "../../log/head.js";
+import type { Record } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { RunMap } from "../../run-map.js";
 import type { StoreObserver } from "../../store.js";
@@ -164,10 +165,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     const bornIn = (batch: Batch | undefined): number => batch?.born.get(tenant) ?? 0;
     const isWritten = (log: string): boolean =>
       fresh.has(tenant, log) || writing?.fresh.has(tenant, log) === true;
+    const by = (run_id: string) => (record: Record) => record.by === run_id && record.tenant === tenant;
     const draft = draftwork({
       nowMs,
       ids,
       headOf: now,
+      storedHeadOf: (log) => headOf(tenant, log),
+      unstoredOf: (run_id) =>
+        isWritten(run_id) ? [...(writing?.records ?? []), ...records].filter(by(run_id)) : [],
       isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
       // Whoever has just written to it has renewed it.
       leaseLost: (run_id) => !isWritten(run_id) && watch.leaseLost(tenant, run_id),
@@ -193,7 +198,9 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       if (more !== 0) born.set(tenant, bornIn(gathering) + more);
       asked.push({ of, value });
     } catch (error) {
-      asked.push({ of, error });
+      // Told at once where it rests on nothing that may fail: a disk that fails every batch would keep it for ever.
+      if (writing === undefined && !changesLogs(gathering)) of.reject(error);
+      else asked.push({ of, error });
     }
   }
 
