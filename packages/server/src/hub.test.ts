@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { memoryBus } from "./bus.js";
 import { hub } from "./hub.js";
 import { stretchOf } from "./log/stretch.js";
+import type { Range } from "./range.js";
 import type { Store } from "./store.js";
 
 const eventsMax = 10_000;
@@ -59,7 +60,8 @@ describe("whoever reads the end of a log behind others", () => {
     const first = await log.next(2);
     expect([first?.to, reads]).toEqual([5, 1]);
     for (let more = 0; more < 3; more++) expect(await log.next(2)).toBe(first);
-    expect([reads, following.levels().rangesCachedBytes]).toEqual([1, first?.weights.all]);
+    // As it was read, and as somebody says it.
+    expect([reads, following.levels().rangesCachedBytes]).toEqual([1, 2 * (first?.weights.all ?? 0)]);
     const hasMoved = new Promise<void>((resolve) => {
       moved = resolve;
     });
@@ -69,7 +71,29 @@ describe("whoever reads the end of a log behind others", () => {
     const grown = await log.next(2);
     expect(grown?.to).toBe(7);
     expect(await log.next(2)).toBe(grown);
-    expect(following.levels().rangesCachedBytes).toBe(grown?.weights.all);
+    expect(following.levels().rangesCachedBytes).toBe(2 * (grown?.weights.all ?? 0));
+  });
+});
+
+describe("what is kept for those who come late", () => {
+  it("is counted with what each wire makes of it", async () => {
+    const following = hub(store, memoryBus());
+    const log = await following.follow(key, "default", listener);
+    const range = (await log.next(0)) as Range;
+    for (const wire of ["a", "b", "c"])
+      range.encoded.set(wire, { bytes: Buffer.alloc(range.weights.all), messages: cut, state: null });
+    expect(await log.next(0)).toBe(range);
+    expect(following.levels().rangesCachedBytes).toBe(4 * range.weights.all);
+  });
+
+  it("is counted with the whole segment that it is a part of", async () => {
+    const bytes = Buffer.alloc(256 * 1024);
+    const lines = { log: key.run_id, firstPos: 1, bytes, marks: new Uint32Array(0) };
+    const part = { lines, events: [], last: eventAt(1) };
+    const following = hub({ ...store, read: async () => part } as unknown as Store, memoryBus());
+    const log = await following.follow(key, "default", listener);
+    await log.next(0);
+    expect(following.levels().rangesCachedBytes).toBeGreaterThanOrEqual(bytes.length);
   });
 });
 

@@ -4,7 +4,7 @@
 
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
-import { noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
+import { heldBytes, noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
 import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
@@ -232,13 +232,14 @@ function sharedRanges(): SharedRanges {
   let bytes = 0;
 
   function drop(name: string): void {
-    bytes -= kept.get(name)?.range.weights.all ?? 0;
+    bytes -= kept.get(name)?.bytes ?? 0;
     kept.delete(name);
   }
 
-  function keep(name: string, known: KeptRange): void {
+  function keep(name: string, range: Range, isWhole: boolean): void {
     drop(name);
-    bytes += known.range.weights.all;
+    const known = { range, isWhole, bytes: heldBytes(range) };
+    bytes += known.bytes;
     kept.set(name, known);
     for (const oldest of kept.keys()) {
       if (bytes <= sharedBytesMax) break;
@@ -255,14 +256,17 @@ function sharedRanges(): SharedRanges {
     },
     read(name, load, end) {
       const known = kept.get(name);
-      if (known?.isWhole === true) return inNextTurn(known.range);
-      if (known?.range.to === end()) return known.range;
+      if (known !== undefined && (known.isWhole || known.range.to === end())) {
+        // More wires may have made something of it since.
+        if (known.bytes !== heldBytes(known.range)) keep(name, known.range, known.isWhole);
+        return known.isWhole ? inNextTurn(known.range) : known.range;
+      }
       let pending = loading.get(name);
       if (pending === undefined) {
         pending = load().then(
           (range) => {
             loading.delete(name);
-            if (range !== undefined) keep(name, { range, isWhole: range.to < end() });
+            if (range !== undefined) keep(name, range, range.to < end());
             return range;
           },
           (error: unknown) => {
@@ -279,6 +283,8 @@ function sharedRanges(): SharedRanges {
 
 interface KeptRange {
   readonly range: Range;
+  /** Of memory, as it was last counted. */
+  readonly bytes: number;
   /** Whether there was more behind it. One up to the head may grow, and is good only until the log moves. */
   readonly isWhole: boolean;
 }

@@ -74,6 +74,11 @@ export function restOf(range: Range, cursor: number): Range {
   return cursor === after ? range : rangeOf(cursor, between(stretch, cursor, to), last, terminal);
 }
 
+/** What it keeps in memory, about: itself, or the whole segment that its lines are of, and what each wire made of it. */
+export function heldBytes({ stretch, weights, encoded }: Range): number {
+  return (stretch.lines?.bytes.length ?? weights.all) + Math.max(1, encoded.size) * weights.all;
+}
+
 export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
   let made = range.encoded.get(wire.name);
   if (made === undefined) {
