@@ -318,13 +318,14 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         work();
       });
     },
-    async finish() {
-      if (!isAtRest()) {
-        await new Promise<void>((resolve) => {
-          rest = resolve;
-        });
-      }
-      closed = true;
+    finish() {
+      return new Promise((resolve) => {
+        rest = () => {
+          closed = true;
+          resolve();
+        };
+        if (isAtRest()) rest();
+      });
     },
   };
 }
