@@ -63,8 +63,9 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
       }
       // A new run starts its lease; later it is renewed by whoever writes it, not by what the server adds.
       if (!leases.has(tenant, run_id)) renew(head);
-      if (head.groups.length === 0 && !Object.values(head.requests).some(mayExpire))
-        restless.delete(tenant, run_id);
+      // Most runs have no open request, and some have thousands that are answered.
+      const isAsking = head.asked.open > 0 && Object.values(head.requests).some(mayExpire);
+      if (head.groups.length === 0 && !isAsking) restless.delete(tenant, run_id);
       else if (!restless.has(tenant, run_id)) restless.set(tenant, run_id, keyOf(head));
       if (!isWaiting(head)) waiting.delete(tenant, run_id);
       else if (!waiting.has(tenant, run_id)) waiting.set(tenant, run_id, keyOf(head));
