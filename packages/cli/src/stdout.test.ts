@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -64,5 +64,33 @@ describe("a command whose stdout takes no more", () => {
       const { code, err } = await into("pipe", args);
       expect([args[0], code, err.includes("Error")]).toEqual([args[0], 0, false]);
     }
+  });
+});
+
+describe("a command whose stderr takes no more", () => {
+  const gone = (args: readonly string[], input: string): Promise<number> => {
+    const child = spawn(process.execPath, [bin, ...args], {
+      env: { ...process.env, ...server.env },
+      stdio: ["pipe", "ignore", "pipe"],
+    });
+    child.stderr.destroy();
+    child.stdin.end(input);
+    return once(child, "close").then(([code]) => code as number);
+  };
+
+  it("stores all that its input holds", async () => {
+    const session = "ses_unheard";
+    const code = await gone(["ingest", "--dialect", "loom", "--session", session], `garbage\n${lines}`);
+    const { runs } = await server.api.listRuns({ session_id: session });
+    expect([code, runs.map(({ state }) => state)]).toEqual([0, ["done"]]);
+  });
+
+  it("gives a file its name", async () => {
+    const code = await gone(
+      ["convert", "--from", "loom", "--to", "koder", "-o", join(server.folder, "run.koder")],
+      `garbage\n${lines}`,
+    );
+    const files = readdirSync(server.folder).filter((name) => name.startsWith("run.koder"));
+    expect([code, files]).toEqual([1, ["run.koder"]]);
   });
 });

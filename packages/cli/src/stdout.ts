@@ -1,4 +1,4 @@
-// What a command does where its stdout takes no more.
+// What a command does where its stdout, or its stderr, takes no more.
 
 import type { Command } from "commander";
 
@@ -7,6 +7,8 @@ const goingOn: ReadonlySet<string> = new Set(["ingest", "nats", "serve"]);
 
 export function minded(program: Command): Command {
   return program.hook("preAction", (_program, command) => {
+    // What is said there is said beside the work, which goes on without it.
+    process.stderr.on("error", () => {});
     // Half of a check says nothing, so that one has its own way to end.
     if (command.name() === "validate") return;
     process.stdout.on("error", goingOn.has(command.name()) ? () => {} : leave);
