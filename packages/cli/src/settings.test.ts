@@ -49,10 +49,13 @@ describe("settings", () => {
     expect(port).toBe(2);
   });
 
-  it.each(["{", "[]", '{"prot": 1}', '{"port": "x"}'])("in a wrong file are named: %s", (text) => {
-    writeFileSync("runwire.config.json", text);
-    expect(() => readSettings({}, {})).toThrow("runwire.config.json");
-  });
+  it.each(["{", "[]", '{"prot": 1}', '{"port": "x"}', '{"data": null}', '{"jwt-issuer": true}'])(
+    "in a wrong file are named: %s",
+    (text) => {
+      writeFileSync("runwire.config.json", text);
+      expect(() => readSettings({}, {})).toThrow("runwire.config.json");
+    },
+  );
 
   it("bring MCP servers from the file or a variable, as other programs write them", () => {
     const mcp = {

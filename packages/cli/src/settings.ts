@@ -35,7 +35,9 @@ export function readEach(flags: Flags, env: NodeJS.ProcessEnv): AllSettings {
   const rows = Object.entries(settingRows);
   const take = (text: unknown, name: string, row: SettingRow, from: string): void => {
     const isJson = isObject(text) || (Array.isArray(text) && text.some(isObject));
-    const value = readBy(row, isJson ? JSON.stringify(text) : String(text), from);
+    // Nothing, or yes, is no name of a folder or a file.
+    const isWord = text !== null && typeof text !== "boolean";
+    const value = isWord ? readBy(row, isJson ? JSON.stringify(text) : String(text), from) : undefined;
     // A secret is not repeated, not even a wrong one.
     const given = row.secret === true ? "what was given" : JSON.stringify(text);
     if (value === undefined) throw new Error(`${from}: ${given} is not possible; it takes ${row.takes}`);
