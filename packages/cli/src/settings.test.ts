@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,6 +56,11 @@ describe("settings", () => {
       expect(() => readSettings({}, {})).toThrow("runwire.config.json");
     },
   );
+
+  it("are not left out where their file cannot be read", () => {
+    mkdirSync("runwire.config.json");
+    expect(() => readSettings({}, {})).toThrow("runwire.config.json: EISDIR");
+  });
 
   it("bring MCP servers from the file or a variable, as other programs write them", () => {
     const mcp = {

@@ -74,9 +74,10 @@ function readConfig(): object {
   let text: string;
   try {
     text = readFileSync(configFile, "utf8");
-  } catch {
-    // There need not be one.
-    return {};
+  } catch (cause) {
+    // There need not be one. One that cannot be read may be what keeps others out.
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return {};
+    throw new Error(`${configFile}: ${(cause as Error).message}`, { cause });
   }
   try {
     const value: unknown = JSON.parse(text);
