@@ -10,6 +10,7 @@ import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { addShowOptions, checkShowFlags, type ShowFlags } from "./watch/flags.js";
 import { play, type Shown, shownFrom } from "./watch/play.js";
 import { ownScreen } from "./watch/screen.js";
+import { whenSuspended } from "./watch/suspend.js";
 import { durationWords } from "./watch/words.js";
 import { badLines } from "./wires/bad-lines.js";
 import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
@@ -62,12 +63,15 @@ async function showRecorded(
   const clock = systemClock;
   const shown = shownFrom(events, step, { speed, clock, signal });
   const { screen, live } = ownScreen();
+  const stopSuspending = live && !json ? whenSuspended({ give: screen.clear }) : () => {};
   try {
     if (json) await sayRecorded(shown, dialect);
     else await play(shown, { screen, clock, signal, speed, live, full, children });
   } catch (error) {
     // Left in the middle: the exit code says so.
     if (!signal.aborted) throw error;
+  } finally {
+    stopSuspending();
   }
 }
 

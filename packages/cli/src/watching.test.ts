@@ -382,6 +382,30 @@ describe("on a terminal", () => {
     expect((await command("tail", run_id)).code).toBe(0);
   });
 
+  it("keys are taken after Ctrl-Z too, where there is no shell to go back to", async () => {
+    const run_id = await external(asked);
+    const tail = startOnTerminal(["tail", run_id], server.env);
+    await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
+    tail.type("\u001a");
+    await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
+    tail.type("o");
+    await tail.until(/✓ allowed/);
+    await server.api.append(run_id, [ended("done")]);
+    expect((await tail.exited).code).toBe(0);
+  });
+
+  it("Ctrl-Z gives the cursor back, where nobody is asked", async () => {
+    const run_id = await external({ type: "text.delta", payload: { text: "Hi" } });
+    await server.api.append(run_id, [ended("done")]);
+    const replay = startOnTerminal(["replay", run_id, "--speed", "0.00001x"], server.env);
+    await replay.until(/\[\?25l/);
+    replay.type("\u001a");
+    await replay.until(/\[\?25h/);
+    await replay.until(/\[\?25l/);
+    replay.type("\u0003");
+    expect((await replay.exited).code).toBe(130);
+  });
+
   it.each([
     [{ NO_COLOR: "1" }, "\u001b[3"],
     [{ TERM: "dumb" }, "\u001b"],

@@ -2,6 +2,7 @@
 // lands in it, and nothing is echoed into what is drawn.
 
 import type { ReadStream } from "node:tty";
+import { whenSuspended } from "./suspend.js";
 
 export interface KeyListener {
   onKey(key: string): void;
@@ -17,20 +18,22 @@ export function listenToKeys(input: ReadStream, { onKey, onInterrupt, onSuspend 
     if (text.length > 1 && text.startsWith("\u001b")) return;
     for (const key of text) {
       if (key === "\u0003") onInterrupt();
-      else if (key === "\u001a") suspend();
+      else if (key === "\u001a") process.kill(process.pid, "SIGTSTP");
       else onKey(key);
     }
   };
-  const suspend = (): void => {
-    onSuspend();
-    input.setRawMode(false);
-    process.once("SIGCONT", () => input.setRawMode(true));
-    process.kill(process.pid, "SIGTSTP");
-  };
+  const stopSuspending = whenSuspended({
+    give() {
+      onSuspend();
+      input.setRawMode(false);
+    },
+    take: () => void input.setRawMode(true),
+  });
   input.setRawMode(true);
   input.setEncoding("utf8");
   input.on("data", take);
   return () => {
+    stopSuspending();
     input.off("data", take);
     input.setRawMode(false);
     input.pause();

@@ -12,6 +12,7 @@ import { onLoss, sayLoss } from "./loss.js";
 import { press, promptLine, type Reply } from "./prompt.js";
 import { render } from "./render.js";
 import { ownScreen } from "./screen.js";
+import { whenSuspended } from "./suspend.js";
 import { type Ask, firstTimeline, type Manner, type Timeline } from "./timeline.js";
 
 export interface WatchOptions {
@@ -86,7 +87,9 @@ export async function watch(
 
   const stopKeys = prompts
     ? listenToKeys(stdin, { onKey, onInterrupt: options.interrupt, onSuspend: screen.clear })
-    : () => {};
+    : live
+      ? whenSuspended({ give: screen.clear })
+      : () => {};
   const timer = live ? setInterval(draw, wheelMs) : undefined;
   try {
     const source = sseSource({
