@@ -341,6 +341,22 @@ describe("on a terminal", () => {
     });
   });
 
+  it("what was pasted into one request is not taken for the next", async () => {
+    const run_id = await external(
+      { type: "clarify.requested", payload: { clarify_id: "clar_1", question: "Why?" } },
+      asked,
+    );
+    const tail = startOnTerminal(["tail", run_id], server.env);
+    await tail.until(/your answer ›/);
+    tail.type("because\ralways");
+    await tail.until(/✓ answered: because/);
+    await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
+    tail.type("d");
+    await tail.until(/✗ denied/);
+    await server.api.append(run_id, [ended("done")]);
+    expect((await tail.exited).code).toBe(0);
+  });
+
   it("what could not be answered is asked again, where another try may help", async () => {
     const run_id = await external(asked);
     let failing = 1;

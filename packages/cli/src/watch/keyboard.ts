@@ -5,22 +5,25 @@ import type { ReadStream } from "node:tty";
 import { whenSuspended } from "./suspend.js";
 
 export interface KeyListener {
-  onKey(key: string): void;
+  /** All that came at once: one key, or what was pasted. */
+  onKeys(keys: string): void;
   onInterrupt(): void;
   /** The terminal goes to somebody else until the process is continued. */
   onSuspend(): void;
 }
 
 /** Returns how to stop. */
-export function listenToKeys(input: ReadStream, { onKey, onInterrupt, onSuspend }: KeyListener): () => void {
+export function listenToKeys(input: ReadStream, { onKeys, onInterrupt, onSuspend }: KeyListener): () => void {
   const take = (text: string): void => {
     // Arrows and other keys that mean nothing here come as sequences.
     if (text.length > 1 && text.startsWith("\u001b")) return;
+    let keys = "";
     for (const key of text) {
       if (key === "\u0003") onInterrupt();
       else if (key === "\u001a") process.kill(process.pid, "SIGTSTP");
-      else onKey(key);
+      else keys += key;
     }
+    if (keys !== "") onKeys(keys);
   };
   const stopSuspending = whenSuspended({
     give() {

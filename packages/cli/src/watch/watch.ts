@@ -66,11 +66,17 @@ export async function watch(
     else sayLoss(endpoint.base, isLost);
   });
 
-  function onKey(key: string): void {
+  function onKeys(keys: string): void {
     if (asked === undefined) return;
-    const pressed = press(asked, typed, key);
-    if ("typed" in pressed) typed = pressed.typed;
-    else reply(asked, pressed.reply);
+    for (const key of keys) {
+      const pressed = press(asked, typed, key);
+      if ("typed" in pressed) typed = pressed.typed;
+      else {
+        reply(asked, pressed.reply);
+        // What was pasted after an answer is none to the next ask, which nobody has seen yet.
+        break;
+      }
+    }
     draw();
   }
 
@@ -86,7 +92,7 @@ export async function watch(
   }
 
   const stopKeys = prompts
-    ? listenToKeys(stdin, { onKey, onInterrupt: options.interrupt, onSuspend: screen.clear })
+    ? listenToKeys(stdin, { onKeys, onInterrupt: options.interrupt, onSuspend: screen.clear })
     : live
       ? whenSuspended({ give: screen.clear })
       : () => {};
