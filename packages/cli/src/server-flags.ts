@@ -28,6 +28,10 @@ export function endpointOf({ url, key }: ServerFlags, env: NodeJS.ProcessEnv): E
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new Error(`${from}: ${JSON.stringify(base)} is not possible; it takes an address as ${defaultUrl}`);
   }
+  const { username, password } = new URL(base);
+  // It is not said again either: no request takes one along, and it would look as if no server were there.
+  if (username !== "" || password !== "")
+    throw new Error(`${from}: an address has no name and no password; a key goes into RUNWIRE_TOKEN`);
   const token = key ?? (env.RUNWIRE_TOKEN || undefined);
   if (token === undefined) return { base };
   // What was given is not said again: it may be a secret.
