@@ -96,6 +96,7 @@ describe("runwire convert", () => {
       ["convert", "--from", "loom", "--to", "koder", "-o", "none/x"],
       "runwire: none/x: there is no such folder",
     ],
+    [["convert", "--from", "loom", "--to", "koder", "-o", ""], "runwire: --output: it is empty"],
     [["convert", "--from", "latin", "--to", "koder"], "koder, runwire"],
     [["validate", "--dialect", "koder", "--profile", "strict"], "koder has no profile strict"],
     [["replay", "run_nowhere", "--url", "http://127.0.0.1:9"], "no server answers"],

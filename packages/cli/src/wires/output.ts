@@ -23,6 +23,7 @@ export interface Output {
 
 export function openOutput(path: string | undefined): Output {
   if (path === undefined || path === "-") return stdoutOutput();
+  if (path === "") throw new Error("--output: it is empty; name a file");
   // A device or a pipe keeps its name; there is nothing to put in its place.
   if (existsSync(path) && !statSync(path).isFile()) {
     const file = opened(path, path, "w");
