@@ -98,6 +98,7 @@ describe("runwire convert", () => {
     ],
     [["convert", "--from", "loom", "--to", "koder", "-o", ""], "runwire: --output: it is empty"],
     [["convert", "--from", "latin", "--to", "koder"], "koder, runwire"],
+    [["convert", "--from", "loom", "--to", "koder", "no\nsuch\u001b[31m"], "runwire: no such: there is no"],
     [["validate", "--dialect", "koder", "--profile", "strict"], "koder has no profile strict"],
     [["replay", "run_nowhere", "--url", "http://127.0.0.1:9"], "no server answers"],
     [["replay", "-", "--speed", "0"], "--speed"],
@@ -116,6 +117,12 @@ describe("runwire validate", () => {
     const lines = sampleLines(dialect);
     const { code, out, err } = await pipe(text(lines), ["validate", "--dialect", dialect.name]);
     expect({ code, out, err }).toEqual({ code: 0, out: "", err: `stdin: ${lines.length} lines, 0 bad\n` });
+  });
+
+  it("keeps a file's name on its line", async () => {
+    const path = file("two\nlines\u001b[31m", text(sampleLines(loom)));
+    const { err } = await runwire(["validate", "--dialect", "loom", path]);
+    expect(err).toBe(`${join(folder, "two lines")}: ${sampleLines(loom).length} lines, 0 bad\n`);
   });
 
   it("names the line, the rule and what is wrong, and ends with 1", async () => {

@@ -1,4 +1,7 @@
+import { oneLine } from "./watch/harmless.js";
+
 export function fail(error: unknown): void {
-  process.stderr.write(`runwire: ${error instanceof Error ? error.message : String(error)}\n`);
+  // Names of files and what servers say are in it.
+  process.stderr.write(`runwire: ${oneLine(error instanceof Error ? error.message : String(error))}\n`);
   process.exit(1);
 }

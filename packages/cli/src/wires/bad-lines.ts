@@ -16,7 +16,7 @@ export function badLines(
   to: NodeJS.WriteStream,
   before: () => void = () => {},
 ): BadLines {
-  const name = oneLine(nameOf(file));
+  const name = nameOf(file);
   const paint = paintFor(to, process.env);
   let count = 0;
   let last = 0;
@@ -41,7 +41,7 @@ export function violationOf(error: unknown): Violation {
 }
 
 export function nameOf(file: string | undefined): string {
-  return file === undefined || file === "-" ? "stdin" : file;
+  return file === undefined || file === "-" ? "stdin" : oneLine(file);
 }
 
 export function counted(count: number, one: string, many = `${one}s`): string {
