@@ -83,6 +83,7 @@ async function ingestLines(endpoint: Endpoint, flags: IngestFlags): Promise<void
     process.stdin.destroy();
   });
   let lineCount = 0;
+  let failure: unknown;
   try {
     for await (const { lines, count } of numberedLines(process.stdin)) {
       lineCount = count;
@@ -93,12 +94,17 @@ async function ingestLines(endpoint: Endpoint, flags: IngestFlags): Promise<void
         }
       }
     }
+    await runs.beginHeld();
   } catch (error) {
-    if (!stopped.signal.aborted) throw error;
+    if (!stopped.signal.aborted) failure = error;
   }
+  // A run that could not be begun takes nothing from those that were.
   await runs.finish(
-    stopped.signal.aborted ? "another run was stopped" : "the input ended before the run did",
+    stopped.signal.aborted || failure !== undefined
+      ? "another run was stopped"
+      : "the input ended before the run did",
   );
+  if (failure !== undefined) throw failure;
   if (bad.count > 0 || lineCount === 0)
     process.stderr.write(`stdin: ${counted(lineCount, "line")}, ${bad.count.toLocaleString("en")} bad\n`);
 }
@@ -114,6 +120,8 @@ async function stored(taken: Promise<void>, line: number, bad: BadLines): Promis
 interface Runs {
   /** The run that an event goes to, begun where it is the first; none yet where more must be known of it. */
   runOf(e: Event): Promise<Written | undefined>;
+  /** Begins those of which no more is said than their first state. */
+  beginHeld(): Promise<void>;
   /** Ends those that are open and sets the exit code by how they ended. */
   finish(reason: string): Promise<void>;
 }
@@ -176,8 +184,10 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
       held.delete(e.run_id);
       return begin(e, opening);
     },
-    async finish(reason) {
+    async beginHeld() {
       for (const e of held.values()) await begin(e);
+    },
+    async finish(reason) {
       cutOff(reason);
       await Promise.all(ends);
       process.exitCode = exitCode;

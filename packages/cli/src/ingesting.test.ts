@@ -162,6 +162,21 @@ describe("runwire ingest", () => {
     ]);
   });
 
+  it("ends the runs that it has begun where another is refused", async () => {
+    const tooLarge = { messages: [{ role: "user", content: "x".repeat(5 * 1024 * 1024) }] };
+    const refused = {
+      ...(JSON.parse(sampleLines(log)[0] ?? "") as Event),
+      ...{ run_id: "run_01K0000000000000000000000B", type: "turn.submitted", payload: tooLarge },
+    };
+    const lines = [...sampleLines(log).slice(0, 4), JSON.stringify(refused)];
+    const args = ["ingest", "--dialect", "runwire", "--json"];
+    const { code, out, err } = await pipe(text(lines), args, server.env);
+    expect({ code, err }).toMatchObject({ code: 1, err: expect.stringContaining("[KAI-REQUEST-SIZE-0001]") });
+    const { run_id } = JSON.parse(out) as { run_id: string };
+    const ended = { state: "error", reason: "another run was stopped" };
+    expect(await server.api.getRun(run_id)).toMatchObject(ended);
+  });
+
   it("stops reading when a person aborts the run, and ends with 2", async () => {
     const { run, run_id } = await ingesting(chunk("first"));
     await command("abort", run_id, "--reason", "enough");
