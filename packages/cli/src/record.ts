@@ -42,8 +42,6 @@ export function addRecord(program: Command): void {
         const end = await followWire(endpoint, run_id, options, {
           lines: file.append,
           reset: file.empty,
-          gap: (from, to) =>
-            process.stderr.write(`runwire: events ${from} to ${to} are missing and could not be had\n`),
         });
         process.stderr.write(`${run_id} is ${end ?? "not over"}; ${said()}`);
         process.exitCode = end === null ? 1 : exitCodes[end];

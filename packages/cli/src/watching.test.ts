@@ -308,6 +308,35 @@ describe("runwire evidence and review", () => {
   });
 });
 
+describe("a wire that is not whole", () => {
+  const told = (...kept: readonly number[]): string =>
+    kept
+      .map((pos) => {
+        const payload = { state: pos === 3 ? "done" : "running", reason: null };
+        const event = { id: `evt_${pos}`, ts: "2026-01-01T00:00:00.000Z", type: "run.lifecycle", payload };
+        const data = JSON.stringify({ ...event, run_id: "run_1", child_id: null, seq: pos, pos });
+        return `id: ${pos}\ndata: ${data}\n\n`;
+      })
+      .join("");
+
+  it("says on stderr what is missing, and that a log begins anew", async () => {
+    const streams = [told(1), `${told(1).replace("evt_1", "evt_9")}${told(3)}`];
+    const forgetful = createServer((req, res) => {
+      const isStream = req.url?.includes("/stream") === true;
+      res.setHeader("content-type", isStream ? "text/event-stream" : "application/json");
+      if (isStream) res.end(streams.shift());
+      else res.end(JSON.stringify({ run_id: "run_1", state: "running", events: [], next: null }));
+    }).listen(0, "127.0.0.1");
+    await once(forgetful, "listening");
+    const { port } = forgetful.address() as AddressInfo;
+    const tail = await runwire(["tail", "run_1", "--json", "--url", `http://127.0.0.1:${port}`]);
+    forgetful.close();
+    expect(tail.err).toContain("runwire: the server has another log of this run now; from its start\n");
+    expect(tail.err).toContain("runwire: events 2 to 2 are missing and could not be had\n");
+    expect([tail.code, tail.out.trim().split("\n").length]).toEqual([0, 3]);
+  });
+});
+
 describe("on a terminal", () => {
   it("requests are answered at the prompt, and what was typed for one is not taken for another", async () => {
     const run_id = await external();

@@ -17,10 +17,9 @@ export interface WireListener {
   lines(text: string): void;
   /** What was said belongs to a log that is no more; another begins. */
   reset?(): void;
-  gap?(from: number, to: number): void;
 }
 
-/** How the run ended. */
+/** How the run ended. What a wire has no words for, that it is not whole or begins anew, is said on stderr. */
 export async function followWire(
   endpoint: Endpoint,
   run_id: string,
@@ -38,8 +37,10 @@ export async function followWire(
   });
   const onStatus = onLoss((isLost) => sayLoss(endpoint.base, isLost));
   for await (const item of follow(source, { signal, onStatus })) {
-    if (item.kind === "gap") to.gap?.(item.from, item.to);
+    if (item.kind === "gap")
+      process.stderr.write(`runwire: events ${item.from} to ${item.to} are missing and could not be had\n`);
     if (item.kind === "reset") {
+      process.stderr.write("runwire: the server has another log of this run now; from its start\n");
       state = dialect.first;
       to.reset?.();
     }
