@@ -57,6 +57,11 @@ describe("settings", () => {
     },
   );
 
+  it("are read from a file that begins with a byte order mark", () => {
+    writeFileSync("runwire.config.json", '\uFEFF{"port": 1}');
+    expect(readSettings({}, {}).port).toBe(1);
+  });
+
   it("are not left out where their file cannot be read", () => {
     mkdirSync("runwire.config.json");
     expect(() => readSettings({}, {})).toThrow("runwire.config.json: EISDIR");

@@ -73,7 +73,8 @@ function readBy(row: SettingRow, text: string, from: string): unknown {
 function readConfig(): object {
   let text: string;
   try {
-    text = readFileSync(configFile, "utf8");
+    // Some editors begin a file with a mark that JSON does not know.
+    text = readFileSync(configFile, "utf8").replace(/^\uFEFF/, "");
   } catch (cause) {
     // There need not be one. One that cannot be read may be what keeps others out.
     if ((cause as NodeJS.ErrnoException).code === "ENOENT") return {};
