@@ -10,7 +10,7 @@ import {
   type StoredEvent,
 } from "@runwire/protocol";
 import { type Head, isEnded } from "./log/head.js";
-import { stretches } from "./reading.js";
+import { isLogGone, stretches } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
 export interface FoldedTo {
@@ -55,7 +55,14 @@ export async function historyOf(
   const last = await lastEnded(store, tenant, session_id);
   if (last === undefined) return undefined;
   const key = { tenant, run_id: last.run.run_id };
-  const { conversation } = await conversationTo(store, key, last.views.default.pos, () => false);
+  const folded = await conversationTo(store, key, last.views.default.pos, () => false).catch(
+    (error: unknown) => {
+      if (!isLogGone(error)) throw error;
+    },
+  );
+  // Erased meanwhile: then the turn before it is the last.
+  if (folded === undefined) return historyOf(store, tenant, session_id);
+  const { conversation } = folded;
   const messages = lastOf(conversation.history);
   const before = isObject(conversation.asked.history) ? conversation.asked.history : {};
   const turns = (typeof before.turns === "number" ? before.turns : 0) + 1;

@@ -1,7 +1,7 @@
 // Transcripts at any point of a log. A fold starts at the nearest kept transcript; one is kept only when the
 // log has grown by that transcript's own size since the last, so keeping them stays linear in the log.
 
-import { emptyTranscript, RunwireError, reduceAll, type Transcript, type View } from "@runwire/protocol";
+import { emptyTranscript, reduceAll, type Transcript, type View } from "@runwire/protocol";
 import { weightOf } from "./log/record.js";
 import { stretches } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
@@ -26,8 +26,6 @@ export function transcripts(store: Store): Transcripts {
       transcript = reduceAll(transcript, events);
       for (const e of events) grownBytes += weightOf(e);
     }
-    if (transcript.pos < pos && transcript.pos !== (await store.head(key))?.views[view].pos)
-      throw new RunwireError("KAI-STREAM-CONN-0002", `the ${view} view of ${key.run_id} is no longer kept`);
     if (grownBytes > keepBytesMin) await keep(key, view, transcript, grownBytes);
     return transcript;
   }

@@ -1,6 +1,6 @@
 // A batch of events: what is taken, what is refused, and how that is told.
 
-import { type Draft, limits } from "@runwire/protocol";
+import { type Draft, dialects, limits } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import {
@@ -252,6 +252,26 @@ describe("a batch", () => {
       expect(
         (await call(server.url, "POST", runPath(run_id, `events?dialect=${dialect}`), fits)).status,
       ).toBe(200);
+    },
+  );
+
+  it.each([...dialects.keys()])(
+    "of one large value that is no event is refused as fast as it is read: %s [RW-DRAFT-2]",
+    async (dialect) => {
+      const run_id = await createRun(server.url);
+      const many = 6_000_000;
+      for (const value of [`"${"a".repeat(many)}"`, `[${"0,".repeat(many)}0]`]) {
+        const beganMs = performance.now();
+        const refused = await call(
+          server.url,
+          "POST",
+          runPath(run_id, `events?dialect=${dialect}`),
+          `[${value}]`,
+        );
+        expect([refused.status, codeOf(refused)]).toEqual([422, "KAI-STREAM-PROTO-0001"]);
+        // Looked at piece by piece it takes more than ten seconds.
+        expect(performance.now() - beganMs).toBeLessThan(5000);
+      }
     },
   );
 });

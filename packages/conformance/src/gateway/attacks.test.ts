@@ -163,6 +163,21 @@ describe("who sends what is no JSON", () => {
 });
 
 describe("who sends JSON to choke on", () => {
+  it("gets a list that is too long refused as a whole, not item by item", async () => {
+    const run_id = await createRun(server.url);
+    const list = `[${"0,".repeat(10_000)}0]`;
+    for (const [path, body, names] of [
+      ["/v1/agent/runs", `{"producer":"external","messages":${list}}`, "messages"],
+      ["/v1/agent/runs", `{"producer":"external","prompt":"x","tools":${list}}`, "tools"],
+      [runPath(run_id, "children"), `{"prompt":"x","tools_allowed":${list}}`, "tools_allowed"],
+      [runPath(run_id, "approve_plan"), `{"steps":[{"title":"x","est_tools":${list}}]}`, "steps.0.est_tools"],
+    ] as const) {
+      const reply = await call(server.url, "POST", path, body);
+      expect([reply.status, codeOf(reply)]).toEqual([422, "KAI-REQUEST-BODY-0002"]);
+      expect(messageOf(reply)).toContain(`\`${names}\` may have at most 10000 items`);
+    }
+  });
+
   const nested = (depth: number): string => `${"[".repeat(depth)}${"]".repeat(depth)}`;
   const wide = `{${Array.from({ length: 10_001 }, (_, i) => `"k${i}":0`).join()}}`;
 

@@ -7,7 +7,7 @@ import type { Caller } from "../auth/caller.js";
 import type { Clock } from "../clock.js";
 import type { Metrics } from "../metrics.js";
 import type { Report } from "../report.js";
-import { whenClosed } from "./closing.js";
+import { streamOf, whenClosed } from "./closing.js";
 
 export interface Account {
   readonly requestId: string;
@@ -52,7 +52,7 @@ export function accounts({
   }
 
   interface Open extends Account {
-    over(status: number, bytes: number): void;
+    over(status: number, bytes?: number): void;
   }
 
   function open(req: IncomingMessage): Open {
@@ -80,7 +80,7 @@ export function accounts({
           route: route ?? null,
           status,
           ms: Math.round(ms * 100) / 100,
-          bytes,
+          ...(bytes === undefined ? {} : { bytes }),
           ...(code === undefined ? {} : { code }),
           ...(caller === undefined ? {} : { tenant: caller.tenant, credential: caller.credential }),
         }));
@@ -93,6 +93,8 @@ export function accounts({
     request(req, res, over) {
       const account = open(req);
       const { socket } = req;
+      // Over HTTP/2 a connection is that of many, and counts for all of them together.
+      const isShared = streamOf(res) !== undefined;
       let before = socket.bytesWritten;
       // One that came before its turn has no socket yet; what goes out until then is another's.
       if (res.socket === null) {
@@ -101,7 +103,8 @@ export function accounts({
         });
       }
       whenClosed(res, () => {
-        account.over(res.headersSent ? res.statusCode : gone, socket.bytesWritten - before);
+        const bytes = isShared ? undefined : socket.bytesWritten - before;
+        account.over(res.headersSent ? res.statusCode : gone, bytes);
         over();
       });
       return account;

@@ -1,7 +1,7 @@
 // What bodies and answers look like, once: requests are checked with these, the documents are made from them.
 // Answers may gain members; those named here stay.
 
-import { idPattern, runStates } from "@runwire/protocol";
+import { idPattern, limits, runStates } from "@runwire/protocol";
 import { z } from "zod";
 
 export const id = z
@@ -10,6 +10,8 @@ export const id = z
   .meta({ examples: ["run_01KA2Z5J8Q0000000000000000"] });
 const objects = z.record(z.string(), z.unknown());
 export const facts = objects.describe("any JSON object");
+/** Bounded, because what is wrong with a list is found item by item, and all of it before the first is told. */
+export const listOf = <T extends z.ZodType>(item: T) => z.array(item).max(limits.jsonKeysMax);
 export const reason = z.string().nullish().describe("why, for those who watch");
 const runState = z.enum(runStates);
 const time = z.string().meta({ format: "date-time" });

@@ -6,6 +6,7 @@ import {
   type Dialect,
   type Draft,
   isId,
+  isObject,
   type JsonLimits,
   limits,
   parseDraft,
@@ -138,10 +139,10 @@ function anyDraftReader(
   if (dialect.name === runwire.name) return (value, where) => [parseDraft(value, where, bounds)];
   const decoder = dialect.decoder();
   return (value, where) => {
+    if (!isObject(value))
+      throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: a message must be a JSON object`);
     // Before it is made a text again, which would turn what overflowed into null and take any depth.
-    const unfit = Object.values(value ?? {})
-      .map((member) => unfitJson(member, bounds))
-      .find((found) => found !== undefined);
+    const unfit = unfitMembers(value, bounds);
     if (unfit !== undefined) throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: it ${unfit}`);
     try {
       return decoder.decode({ data: JSON.stringify(value) });
@@ -149,6 +150,17 @@ function anyDraftReader(
       throw error instanceof RunwireError ? error.at(where) : error;
     }
   };
+}
+
+/** Each member has what an event may have: a message is one or more in an envelope. */
+function unfitMembers(message: object, bounds: JsonLimits): string | undefined {
+  const members = Object.values(message);
+  if (members.length > bounds.jsonKeysMax) return `has more than ${bounds.jsonKeysMax} keys`;
+  for (const member of members) {
+    const unfit = unfitJson(member, bounds);
+    if (unfit !== undefined) return unfit;
+  }
+  return undefined;
 }
 
 function claimOf({ headers }: IncomingMessage): ProducerClaim | undefined {

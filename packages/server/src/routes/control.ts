@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { id, json, members, ordered, reason as reasonShape } from "../http/shapes.js";
+import { id, json, listOf, members, ordered, reason as reasonShape } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { checkLive, type Head } from "../log/head.js";
 import { abort as end, forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
@@ -24,7 +24,7 @@ const planStep = members({
   id: id.nullish(),
   title: z.string().trim().min(1),
   intent: z.enum(planIntents).nullish(),
-  est_tools: z.array(z.string()).nullish(),
+  est_tools: listOf(z.string()).nullish(),
 });
 const planAnswer = z.strictObject({
   plan_id: id.nullish().describe("the plan that is meant; the one that waits by default"),

@@ -1,11 +1,12 @@
 // What a run can be shown to have done, and what people decided about it: folds over its log, made when somebody asks.
 
 import { createHash } from "node:crypto";
-import { evidencer, type LogDigest, reviewer, runwireText } from "@runwire/protocol";
+import { evidencer, type LogDigest, reviewer, runwireText, type View } from "@runwire/protocol";
 import { z } from "zod";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, id, json, members } from "../http/shapes.js";
-import { stretches } from "../reading.js";
+import type { Head } from "../log/head.js";
+import { isLogGone, stretches } from "../reading.js";
 import type { Rooms } from "../rooms.js";
 import { readableHead } from "../transports/open.js";
 
@@ -36,11 +37,18 @@ export function evidenceRoutes(rooms: Rooms): readonly Route[] {
 async function evidence(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   const head = await readableHead(rooms, key);
   // Where the full view is no longer kept, the other has all of it but where its words were cut.
-  const view = head.fullGone ? "default" : "full";
+  if (head.fullGone) return packOf(rooms, head, "default");
+  return packOf(rooms, head, "full").catch((error: unknown) => {
+    if (isLogGone(error)) return packOf(rooms, head, "default");
+    throw error;
+  });
+}
+
+async function packOf({ store }: Rooms, { run: key, views }: Head, view: View): Promise<Reply> {
   const { hear, pack } = evidencer(key.run_id);
   const digest = createHash("sha256");
   let [events, bytes] = [0, 0];
-  for await (const stretch of stretches(rooms.store, key, view, { to: head.views[view].pos })) {
+  for await (const stretch of stretches(store, key, view, { to: views[view].pos })) {
     for (const e of stretch) {
       hear(e);
       const line = `${runwireText(e)}\n`;

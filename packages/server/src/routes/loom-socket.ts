@@ -27,7 +27,7 @@ export function loomSocket(rooms: Rooms): (upgrade: Upgrade) => Promise<void> {
   const accept = acceptor((protocol) => protocol === "loom");
   return async (upgrade) => {
     const ws = await accept(upgrade);
-    const { sink, attach } = socketSink(rooms, ws, upgrade);
+    const { sink, attach, isOver } = socketSink(rooms, ws, upgrade);
     const runs = new Map<string, Told>();
     attach({
       drained: () => {
@@ -41,7 +41,7 @@ export function loomSocket(rooms: Rooms): (upgrade: Upgrade) => Promise<void> {
         sink.close(how[0]);
       },
     });
-    await inOrder(rooms, ws, upgrade, Promise.resolve(), (text) =>
+    await inOrder(rooms, ws, upgrade, isOver, Promise.resolve(), (text) =>
       obey(rooms, upgrade, ws, sink, runs, text),
     );
   };

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { detailParam, dialectParam, limitParam, viewOf } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { event, facts, json, members, transcript } from "../http/shapes.js";
-import { readBytesMax } from "../reading.js";
+import { stretches } from "../reading.js";
 import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import { readableHead } from "../transports/open.js";
@@ -76,9 +76,7 @@ async function eventsPage(
   const head = await readableHead(rooms, key, view);
   let { after, state, number: heard } = await resumeFrom(rooms, head, dialect, view, query.after);
   const found: Message[] = [];
-  while (found.length < limit) {
-    const { events } = await rooms.store.read(key, view, after, readBytesMax);
-    if (events.length === 0) break;
+  for await (const events of stretches(rooms.store, key, view, { after, to: head.views[view].pos })) {
     for (const e of events) {
       const [next, said] = dialect.step(state, e);
       state = next;
@@ -86,6 +84,7 @@ async function eventsPage(
       for (const message of said) if (Number(message.id) > heard) found.push(message);
       if (found.length >= limit) break;
     }
+    if (found.length >= limit) break;
   }
   const messages = found.slice(0, limit);
   const isWhole = messages.length === found.length && after >= head.views[view].pos;

@@ -6,7 +6,7 @@ import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
 import { limitParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { created, facts, id, json, members, runSummary as runShape } from "../http/shapes.js";
+import { created, facts, id, json, listOf, members, runSummary as runShape } from "../http/shapes.js";
 import { traceHeader, traceOf } from "../http/traceparent.js";
 import type { NewRun } from "../ingest.js";
 import { isEnded } from "../log/head.js";
@@ -21,7 +21,7 @@ import { runSummary } from "./summary.js";
 
 export const newRun = z.strictObject({
   prompt: z.string().nullish().describe("what is asked; or `messages`"),
-  messages: z.array(facts).nullish().describe("the conversation so far, the last one asking"),
+  messages: listOf(facts).nullish().describe("the conversation so far, the last one asking"),
   agent: id.nullish().describe("how the built-in agent goes about it: `react`, `tot` or `got`"),
   got_adaptive: z.boolean().nullish().describe("whether a graph of thoughts may grow as its parts end"),
   model: z.string().nullish(),
@@ -38,7 +38,7 @@ export const newRun = z.strictObject({
     .describe("what this run and all below it may cost; no other model is asked once it is used up"),
   session_id: id.nullish().describe("the session this run is a turn of; a new one by default"),
   planning_gate: z.enum(["off", "preview", "required"]).nullish(),
-  tools: z.array(z.string()).nullish(),
+  tools: listOf(z.string()).nullish(),
   approvals: z.enum(["never", "destructive", "always"]).nullish(),
   metadata: facts.nullish(),
   producer: z.enum(["external"]).nullish().describe("someone else appends the events"),

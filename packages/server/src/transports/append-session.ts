@@ -19,6 +19,8 @@ export async function appendSession(
   dialect: Dialect,
   claim: ProducerClaim | undefined,
 ): Promise<void> {
+  // It may have begun while the run was looked up; whoever leaves tells those that are open by then, and no other.
+  if (connections.leaving) throw new RunwireError("KAI-STREAM-LEAVING-0001");
   begin(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
   res.flushHeaders();
   // An open session is a sign of life of its producer.

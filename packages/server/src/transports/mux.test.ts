@@ -17,7 +17,7 @@ const options = {
 };
 
 /** Logs of so many events, each a range of its own that says its run. */
-function muxOf(ends: ReadonlyMap<string, number>, sink: MuxSink) {
+function muxOf(ends: ReadonlyMap<string, number>, sink: MuxSink, whenEmpty: "end" | "wait" = "end") {
   const listeners = new Map<string, Listener>();
   const follow = async ({ run_id }: RunKey, _view: unknown, listener: Listener): Promise<Followed> => {
     listeners.set(run_id, listener);
@@ -27,7 +27,7 @@ function muxOf(ends: ReadonlyMap<string, number>, sink: MuxSink) {
   };
   const readerOpened = () => ({ sent() {}, dropped() {}, closed() {} });
   const rooms = { hub: { follow }, report() {}, metrics: { readerOpened } } as unknown as Rooms;
-  return { many: mux(rooms, options, sink, "end"), listeners };
+  return { many: mux(rooms, options, sink, whenEmpty), listeners };
 }
 
 function rangeOf(run_id: string, after: number): Range {
@@ -85,5 +85,22 @@ describe("several runs on one connection", () => {
     await addAll(many, ["a", "b"]);
     listeners.get("a")?.gone();
     expect(closes).toEqual(["leaving"]);
+  });
+
+  it.each([
+    ["end", ["over", "next"]],
+    ["wait", ["next"]],
+  ] as const)("are kept in mind after their end only where that is told: %s", async (whenEmpty, known) => {
+    const told: string[][] = [];
+    const sink: MuxSink = {
+      isFull: () => false,
+      send: (_bytes, cursors) => void told.push([...cursors.keys()]),
+      close() {},
+    };
+    const { many } = muxOf(new Map([["next", 1]]), sink, whenEmpty);
+    const over = { run_id: "over", after: 9, number: 9, atEnd: true, finished: true, state: null, first: [] };
+    await many.add(over);
+    await addAll(many, ["next"]);
+    expect(told).toEqual([known]);
   });
 });

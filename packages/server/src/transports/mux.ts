@@ -62,11 +62,17 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       },
       close(how) {
         members.delete(run_id);
+        ended(run_id);
         if (closed) return;
         // One that is erased or cannot be read ends the connection: how else would its reader know?
         if (how !== "finished" || (members.size === 0 && whenEmpty === "end")) close(how);
       },
     };
+  }
+
+  /** A connection that ends with its runs tells the cursors of all; one that waits for more would never forget any. */
+  function ended(run_id: string): void {
+    if (whenEmpty === "wait") cursors.delete(run_id);
   }
 
   /** Whoever has sent comes last when there is room again, so that no run keeps the others from a slow reader. */
@@ -94,7 +100,10 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
         );
       }
       cursors.set(run_id, number);
-      if (finished) return;
+      if (finished) {
+        ended(run_id);
+        return;
+      }
       members.set(run_id, undefined);
       const key = { tenant, run_id };
       const own = memberSink(run_id, first);

@@ -55,12 +55,13 @@ export function acceptor(
 
 /**
  * Text messages, one after the other, in their order and after `before`. Each counts as a request of the tenant; a
- * client that sends faster waits.
+ * client that sends faster waits. Once this side has ended the connection, none is obeyed, also of those that wait.
  */
 export async function inOrder(
   { quotas, report }: Pick<Rooms, "quotas" | "report">,
   ws: WebSocket,
   { socket, tenant }: Pick<Upgrade, "socket" | "tenant">,
+  isOver: () => boolean,
   before: Promise<void>,
   obey: (text: string) => Promise<void>,
 ): Promise<void> {
@@ -76,7 +77,7 @@ export async function inOrder(
     ws.pause();
     obeyed = obeyed
       .then(() => quotas.askingLater(tenant))
-      .then(() => obey(String(data)))
+      .then(() => (isOver() ? undefined : obey(String(data))))
       .then(() => hasRead(ws, socket))
       .then(() => {
         waiting -= 1;
@@ -95,16 +96,28 @@ async function hasRead(ws: WebSocket, socket: Duplex): Promise<void> {
   while (ws.readyState === ws.OPEN && ws.bufferedAmount >= unreadBytesMax) await drained(socket);
 }
 
+export interface SocketSink {
+  readonly sink: Sink;
+  attach(stream: Stream): void;
+  /** Whether this side has ended the connection. A client may leave right after its last word, which still counts. */
+  isOver(): boolean;
+}
+
 export function socketSink(
-  rooms: Rooms,
+  rooms: Pick<Rooms, "clock" | "connections">,
   ws: WebSocket,
   { socket, caller }: Pick<Upgrade, "socket" | "caller">,
-): { sink: Sink; attach(stream: Stream): void } {
+): SocketSink {
   const { clock, connections } = rooms;
   let stream: Stream | undefined;
+  let isOver = false;
   let sentMs = clock.monotonic();
   let full = false;
   const isOpen = (): boolean => ws.readyState === ws.OPEN;
+  function end(code: number | undefined, why?: string): void {
+    isOver = true;
+    ws.close(code, why);
+  }
 
   const remove = connections.add({
     sentMs: () => sentMs,
@@ -113,9 +126,9 @@ export function socketSink(
       if (isOpen()) ws.ping();
     },
     caller,
-    leave: () => (stream === undefined ? ws.close(closeCodes.leaving) : stream.close("leaving")),
+    leave: () => (stream === undefined ? end(closeCodes.leaving) : stream.close("leaving")),
     end(why) {
-      ws.close(why.row.close, why.row.title);
+      end(why.row.close, why.row.title);
       stream?.close("leaving", "credentials");
     },
   });
@@ -141,9 +154,10 @@ export function socketSink(
         full = waitsForDrain(socket);
       },
       close(how) {
-        if (isOpen()) ws.close(closeCodes[how]);
+        if (isOpen()) end(closeCodes[how]);
       },
     },
+    isOver: () => isOver,
     attach(opened) {
       stream = opened;
       if (!isOpen()) opened.close("broken");

@@ -67,7 +67,7 @@ export function webSockets(rooms: Rooms): Sockets {
         asked.map(([run_id, cursor]) => findMember(rooms, options, run_id, cursor)),
       );
       const ws = await accept(upgrade);
-      const { sink, attach } = socketSink(rooms, ws, upgrade);
+      const { sink, attach, isOver } = socketSink(rooms, ws, upgrade);
       const { close } = sink;
       const many = mux(
         rooms,
@@ -80,7 +80,7 @@ export function webSockets(rooms: Rooms): Sockets {
         "wait",
       );
       attach(many);
-      await inOrder(rooms, ws, upgrade, addAll(many, members), (text) =>
+      await inOrder(rooms, ws, upgrade, isOver, addAll(many, members), (text) =>
         obey(rooms, options, upgrade, many, ws, text),
       );
     },

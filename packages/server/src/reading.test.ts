@@ -1,0 +1,61 @@
+import { StoredEvent } from "@runwire/protocol";
+import { expect, it } from "vitest";
+import { historyOf } from "./conversations.js";
+import type { Head } from "./log/head.js";
+import { nothing, stretchOf } from "./log/stretch.js";
+import { stretches } from "./reading.js";
+import type { RunKey, Store } from "./store.js";
+
+function event(run_id: string, pos: number, payload: object): StoredEvent {
+  const type = pos === 1 ? "run.lifecycle" : "turn.submitted";
+  const text = JSON.stringify(payload);
+  return new StoredEvent(`evt_${pos}`, "2026-01-01T00:00:00.000Z", type, run_id, null, pos, pos, text, null);
+}
+
+/** Ended turns of one session, newest first. All have two events; of those that go, only the first is still read. */
+function storeOf(run_ids: readonly string[], going: ReadonlySet<string>): Store {
+  const gone = new Set<string>();
+  const headOf = (run_id: string): Head =>
+    ({
+      run: { tenant: "acme", run_id },
+      state: "done",
+      views: { default: { pos: 2, seq: 2 }, full: { pos: 2, seq: 2 } },
+    }) as unknown as Head;
+  return {
+    listRuns: async () => ({
+      heads: run_ids.filter((run_id) => !gone.has(run_id)).map(headOf),
+      next: null,
+    }),
+    head: async ({ run_id }: RunKey) => (gone.has(run_id) ? undefined : headOf(run_id)),
+    async read({ run_id }: RunKey, _view: unknown, after: number) {
+      if (after > 0 && going.has(run_id)) gone.add(run_id);
+      if (gone.has(run_id)) return nothing;
+      const payload =
+        after === 0 ? { state: "running" } : { messages: [{ role: "user", content: `of ${run_id}` }] };
+      return after < 2 ? stretchOf([event(run_id, after + 1, payload)]) : nothing;
+    },
+  } as unknown as Store;
+}
+
+async function positions(store: Store, run_id: string, to: number): Promise<readonly number[]> {
+  const found: number[] = [];
+  for await (const events of stretches(store, { tenant: "acme", run_id }, "default", { to }))
+    found.push(...events.map(({ pos }) => pos));
+  return found;
+}
+
+it("a log is read whole, or whoever reads it is told that it went", async () => {
+  const store = storeOf(["run_b", "run_a"], new Set(["run_b"]));
+  expect(await positions(store, "run_a", 2)).toEqual([1, 2]);
+  // Up to the head, where that comes first.
+  expect(await positions(store, "run_a", 9)).toEqual([1, 2]);
+  await expect(positions(store, "run_b", 2)).rejects.toMatchObject({ code: "KAI-STREAM-CONN-0002" });
+});
+
+it("a turn that begins while the last one is erased goes on from the one before", async () => {
+  const history = (going: readonly string[]) =>
+    historyOf(storeOf(["run_b", "run_a"], new Set(going)), "acme", "ses_a");
+  expect((await history([]))?.messages).toEqual([{ role: "user", content: "of run_b" }]);
+  expect((await history(["run_b"]))?.messages).toEqual([{ role: "user", content: "of run_a" }]);
+  expect(await history(["run_a", "run_b"])).toBe(undefined);
+});
