@@ -27,6 +27,8 @@ export interface HeldTime {
   step(): Promise<boolean>;
   /** Waits for something that needs the real world, such as a file; virtual time stands still until nothing moves. */
   settle<T>(promise: Promise<T>): Promise<T>;
+  /** Does something to its end while no timer rings but its own: whoever looks at the world must not move it. */
+  alone<T>(act: () => Promise<T>): Promise<T>;
   /** Gives the process its timers back. */
   release(): void;
 }
@@ -68,6 +70,7 @@ export function holdTime(seed: number): HeldTime {
   const timers = new Map<number, Timer>();
   const owners = new AsyncLocalStorage<string>();
   const still = new Set<string>();
+  let only: string | undefined;
   let trace = 0;
   let ms = 0;
   let aheadMs = 0;
@@ -130,6 +133,7 @@ export function holdTime(seed: number): HeldTime {
     for (const timer of timers.values())
       if (
         !still.has(timer.owner) &&
+        (only === undefined || timer.owner === only) &&
         (first === undefined || timer.atMs < first.atMs || (timer.atMs === first.atMs && timer.id < first.id))
       )
         first = timer;
@@ -146,6 +150,21 @@ export function holdTime(seed: number): HeldTime {
     owners.run(timer.owner, timer.ring);
     await quiet();
     return true;
+  }
+
+  async function settle<T>(promise: Promise<T>): Promise<T> {
+    let isSettled = false;
+    const settled = promise.finally(() => {
+      isSettled = true;
+    });
+    settled.catch(() => {});
+    for (let turns = 0; turns < turnsMax && !isSettled; turns++) {
+      // What waits for the disk needs a few turns; what waits for a timer needs the timer.
+      for (let waits = 0; waits < 10 && !isSettled; waits++) await quiet();
+      if (!isSettled) await step();
+    }
+    if (!isSettled) throw new Error("it does not settle");
+    return settled;
   }
 
   return {
@@ -173,19 +192,14 @@ export function holdTime(seed: number): HeldTime {
       return trace;
     },
     step,
-    async settle(promise) {
-      let isSettled = false;
-      const settled = promise.finally(() => {
-        isSettled = true;
-      });
-      settled.catch(() => {});
-      for (let turns = 0; turns < turnsMax && !isSettled; turns++) {
-        // What waits for the disk needs a few turns; what waits for a timer needs the timer.
-        for (let waits = 0; waits < 10 && !isSettled; waits++) await quiet();
-        if (!isSettled) await step();
+    settle,
+    async alone(act) {
+      only = "alone";
+      try {
+        return await settle(owners.run(only, act));
+      } finally {
+        only = undefined;
       }
-      if (!isSettled) throw new Error("it does not settle");
-      return settled;
     },
     release() {
       Object.assign(globalThis, real);
