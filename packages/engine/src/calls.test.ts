@@ -3,8 +3,11 @@ import { demoModel } from "./demo/model.js";
 import { engine } from "./engine.js";
 import type { Model } from "./model.js";
 import { spawnTool } from "./spawn.js";
+import { answering } from "./testing/asides.js";
+import { fakeProvider } from "./testing/fake-provider.js";
 import { mortal } from "./testing/mortal.js";
 import { endedRun, payloadsOf, recordOf, served, startRun } from "./testing/served.js";
+import { plainAnswer } from "./testing/wires/answer.js";
 import type { Tool } from "./tool.js";
 
 const usage = { input_tokens: 1, output_tokens: 1, reasoning_tokens: 0, cached_tokens: 0 };
@@ -89,5 +92,27 @@ test("a call finds its child again after a crash, also where the tools that it g
     expect(await recordOf(server.url, String(child?.child_id))).toMatchObject({ state: "done" });
   } finally {
     await server.close();
+  }
+});
+
+test.each([
+  ["deeper than a log takes", `{"prompt":${"[".repeat(100)}${"]".repeat(100)}}`],
+  ["deeper than anything takes", `{"prompt":${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
+])("a call whose input is %s is refused, and the run goes on", async (_, args) => {
+  const fake = await fakeProvider();
+  const server = await served({ tools: [spawnTool] });
+  try {
+    server.given({ OPENAI_API_KEY: "key", OPENAI_BASE_URL: fake.url });
+    const calls = [{ call_id: "c", tool: "spawn", args }];
+    const calling = { ...plainAnswer, calls, finish: "calls" as const, deltaChars: 10_000 };
+    const said = { ...plainAnswer, text: "Then not." };
+    fake.script(answering((_, n) => ({ kind: "answer", answer: n === 0 ? calling : said })));
+    const events = await endedRun(server.url, await startRun(server.url, { model: "openai/gpt-5" }));
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+    expect(payloadsOf(events, "tool.end")).toMatchObject([{ ok: false, error: { kind: "invalid-input" } }]);
+    expect(payloadsOf(events, "child.spawn")).toEqual([]);
+  } finally {
+    await server.close();
+    await fake.close();
   }
 });

@@ -95,6 +95,19 @@ describe.each(kinds)("%s", (kind) => {
   });
 
   test("a call without arguments has none", async () => {
+  test.each([
+    ["too deep for a log", `{"a":${"[".repeat(100)}${"]".repeat(100)}}`],
+    ["too deep for anything", `{"a":${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
+    ["with a number that overflows", '{"a":1e999}'],
+  ])("arguments %s are handed on as the text they are", async (_, args) => {
+    const calls = [{ call_id: "call_1", tool: "web_fetch", args }];
+    fake.script(() => ({
+      kind: "answer",
+      answer: { ...plainAnswer, calls, finish: "calls", deltaChars: 5000 },
+    }));
+    expect((await ask()).calls).toEqual([{ call_id: "call_1", tool: "web.fetch", input: args }]);
+  });
+
     const calls = [{ call_id: "call_1", tool: "web_fetch", args: "" }];
     fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, calls, finish: "calls" } }));
     expect((await ask()).calls).toEqual([{ call_id: "call_1", tool: "web.fetch", input: {} }]);

@@ -8,8 +8,8 @@ import {
   ListToolsResultSchema,
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
-import { limits, unfitJson } from "@runwire/protocol";
 import { type Tool, ToolFailure } from "../tool.js";
+import { unfitForLog } from "../unfit.js";
 import { checkForeign } from "./foreign-input.js";
 import { inputCheck } from "./input.js";
 import { toolLimits } from "./limits.js";
@@ -163,8 +163,7 @@ function outputOf({ content, structuredContent, isError }: CallToolResult): unkn
   if (isError === true) throw new ToolFailure("failed", cut(texts.join("\n") || "The tool failed."));
   const structured = structuredContent === undefined ? {} : { structured: structuredContent };
   const output = { content: content.map(blockOf), ...structured };
-  // As deep as what producers may append, and no deeper: what reads a log goes down into it.
-  const unfit = unfitJson({ output }, resultBounds);
+  const unfit = unfitForLog(output);
   if (unfit !== undefined) throw new ToolFailure("too-large", `The result ${unfit}.`);
   if (JSON.stringify(output).length > toolLimits.mcpResultCharsMax) {
     throw new ToolFailure(
@@ -174,8 +173,6 @@ function outputOf({ content, structuredContent, isError }: CallToolResult): unkn
   }
   return output;
 }
-
-const resultBounds = { jsonDepthMax: limits.jsonDepthMax, jsonKeysMax: Number.POSITIVE_INFINITY };
 
 function blockOf(block: ContentBlock): unknown {
   switch (block.type) {
