@@ -98,6 +98,7 @@ test("a call finds its child again after a crash, also where the tools that it g
 test.each([
   ["deeper than a log takes", `{"prompt":${"[".repeat(100)}${"]".repeat(100)}}`],
   ["deeper than anything takes", `{"prompt":${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
+  ["blank", '{"prompt":" \\n"}'],
 ])("a call whose input is %s is refused, and the run goes on", async (_, args) => {
   const fake = await fakeProvider();
   const server = await served({ tools: [spawnTool] });

@@ -43,7 +43,8 @@ export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSign
   return reportOf(loop, asked, known, signal);
 }
 
-function checkErrand({ box }: Loop, { tools_allowed = [] }: Errand): void {
+function checkErrand({ box }: Loop, { prompt, tools_allowed = [] }: Errand): void {
+  if (prompt.trim() === "") throw new ToolFailure("invalid-input", "The prompt says nothing.");
   const unknown = tools_allowed.find((pattern) => !box.tools.some(({ name }) => isNamedBy(pattern, name)));
   if (unknown !== undefined)
     throw new ToolFailure("invalid-input", `This run has no tool ${JSON.stringify(unknown)} to give.`);
