@@ -2,6 +2,9 @@
 
 import type { Event, Facts } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { firstCourse } from "./course.js";
+import { demoModel } from "./demo/model.js";
+import { router } from "./routing.js";
 import { answering } from "./testing/asides.js";
 import { type FakeProvider, fakeProvider, type Turn } from "./testing/fake-provider.js";
 import { endedRun, joined, payloadsOf, type Served, served, startRun } from "./testing/served.js";
@@ -34,6 +37,26 @@ const said: FakeAnswer = { ...plainAnswer, text: "Hello, and that is all I have 
 const unauthorized: Turn = { kind: "refusal", status: 401, body: '{"error":{"message":"no"}}' };
 const routed = (events: readonly Event[]): readonly string[] =>
   events.map(({ type }) => type).filter((type) => /^routing\.|^task\.profile/.test(type));
+
+test("a run whose model cannot be had is not answered by another, whenever it is taken up [RW-COURSE-2]", () => {
+  const routing = router(
+    (name) => {
+      if (name === null) return demoModel({ wordMs: 0 });
+      throw new Error("no key");
+    },
+    "local/llama",
+    ["local/other"],
+  );
+  for (const course of [
+    firstCourse,
+    { ...firstCourse, candidate: "local/other", givenUp: ["local/llama"] },
+  ]) {
+    const said = routing.opening(course);
+    expect(said.at(-1)).toMatchObject({ type: "routing.not_possible", payload: { reason: "no key" } });
+    // Whoever takes it up once more finds what was decided, which is nothing.
+    expect(() => routing.model(course)).toThrow("no key");
+  }
+});
 
 describe("a run with fallbacks", () => {
   test("goes on with the next model from what was said, and each is paid for its own [RW-COURSE-2]", async () => {
