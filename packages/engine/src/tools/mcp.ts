@@ -71,10 +71,24 @@ async function toolsOf(
 /** For operators, in logs: without what the settings say of the way there, which may hold a key. */
 function whyNot(error: unknown, server: McpServer): string {
   const message = error instanceof Error ? error.message : String(error);
-  if (!("url" in server)) return cut(message);
-  const { url, headers = {} } = server;
-  const hidden = [url, new URL(url).href, ...Object.values(headers)].filter((value) => value !== "");
-  return cut(hidden.reduce((text, value) => text.replaceAll(value, "…"), message));
+  return cut(secretsOf(server).reduce((text, value) => text.replaceAll(value, "…"), message));
+}
+
+/** Each value and each word of it, the longest first: who refuses `Bearer <key>` may well name the key alone. */
+function secretsOf(server: McpServer): readonly string[] {
+  const values =
+    "url" in server
+      ? [...partsOf(server.url), ...Object.values(server.headers ?? {})]
+      : [...(server.args ?? []), ...Object.values(server.env ?? {})];
+  const words = values.flatMap((value) => [value, ...value.split(/\s+/)]);
+  return words
+    .filter(({ length }) => length >= toolLimits.mcpSecretCharsMin)
+    .sort((a, b) => b.length - a.length);
+}
+
+function partsOf(url: string): readonly string[] {
+  const { href, pathname, searchParams } = new URL(url);
+  return [url, href, ...pathname.split("/"), ...searchParams.values()];
 }
 
 async function list(connection: McpConnection): Promise<readonly McpTool[]> {
