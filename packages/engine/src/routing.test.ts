@@ -4,6 +4,7 @@ import type { Event, Facts } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { firstCourse } from "./course.js";
 import { demoModel } from "./demo/model.js";
+import { limits } from "./limits.js";
 import { router } from "./routing.js";
 import { answering } from "./testing/asides.js";
 import { type FakeProvider, fakeProvider, type Turn } from "./testing/fake-provider.js";
@@ -101,6 +102,25 @@ describe("a run with fallbacks", () => {
       if (routed(events.slice(0, i + 1)).length > 2)
         expect(work.course.candidate).toBe(fellBack ? "local/llama" : asked.model);
     }
+  });
+
+  test("leaves a model that calls too much, and pays for what it said", async () => {
+    const calls = Array.from({ length: limits.callsPerAnswerMax + 1 }, (_, n) => ({
+      call_id: `c${n}`,
+      tool: "look_up",
+      args: "{}",
+    }));
+    const usage = { input: 100, cached: 0, output: 10, reasoning: 0 };
+    first.script(() => ({ kind: "answer", answer: { ...plainAnswer, calls, finish: "calls", usage } }));
+    second.script(answering(() => ({ kind: "answer", answer: said })));
+    const events = await endedRun(server.url, await startRun(server.url, asked));
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+    expect(payloadsOf(events, "model.failed")).toMatchObject([{ kind: "refused", provider: "anthropic" }]);
+    expect(payloadsOf(events, "tool.call")).toEqual([]);
+    const used = payloadsOf(events, "usage");
+    expect(used.filter(({ provider }) => provider === "anthropic")).toMatchObject([
+      { input_tokens: 100, output_tokens: 10, requests: 1 },
+    ]);
   });
 
   test("says that there is none left before it ends [RW-COURSE-2]", async () => {
