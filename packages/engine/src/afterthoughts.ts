@@ -47,6 +47,7 @@ async function aside({ model, talking }: Loop, request: ModelRequest): Promise<A
   const hurry = aborter();
   const stop = (): void => hurry.abort();
   const talk = talking();
+  if (talk.aborted) return unasked;
   talk.addEventListener("abort", stop, { once: true });
   const cancel = systemClock.after(limits.afterthoughtMsMax, stop);
   let text = "";

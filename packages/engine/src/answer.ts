@@ -106,8 +106,6 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
           break;
         }
         case "call":
-          if (calls.length >= limits.callsPerAnswerMax)
-            throw new ModelFailure("refused", `more than ${limits.callsPerAnswerMax} calls in one answer`);
           calls.push({ call_id: idOf(part.call_id), tool: part.tool, input: part.input });
           break;
         case "finished":

@@ -97,7 +97,7 @@ async function permitted(
     await refuse("denied", `The tool was not run: ${verdict.why}.`);
     return undefined;
   }
-  // After whoever may have edited the input: none runs that the hooks have not seen.
+  // After whoever may have edited the input: nobody's runs that the hooks have not seen.
   const { input, refusal } = await hooked(running, loop.hooks, "pre_tool_use", { input: verdict.input });
   if (!(await mayBegin(loop.log, signal))) return undefined;
   if (refusal === null) return { input, approved: verdict.approved };

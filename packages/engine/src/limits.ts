@@ -1,6 +1,8 @@
 // Every queue, buffer and loop of the agent has a limit, and each limit has a name here.
 
 export const limits = {
+  /** Steps of a plan: as many as a person may send back. */
+  planStepsMax: 100,
   callsPerAnswerMax: 64,
   /** Calls of one answer, or parts of a graph, that run at once. */
   callsAtOnceMax: 5,

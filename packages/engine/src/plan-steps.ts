@@ -1,7 +1,8 @@
 // The steps of a plan, and which of them a call is for. The model says so itself, with one more member in the input of
 // any tool; it is taken out again before the tool sees it.
 
-import { isObject, type Plan, type PlanIntent, type PlanStep, planIntents } from "@runwire/protocol";
+import { isId, isObject, type Plan, type PlanIntent, type PlanStep, planIntents } from "@runwire/protocol";
+import { limits } from "./limits.js";
 import type { Call, ToolSpec } from "./model.js";
 
 /** Above the steps, for whoever is to do them. */
@@ -10,14 +11,14 @@ export const planHeading = "The plan, to be kept to:";
 /** Before the names of the tools, for whoever plans. */
 export const toolsPrefix = "The tools that you will have then: ";
 
-/** What a model proposed, or a person made of it, as steps: each has a title and an id of its own. */
+/** What a model proposed, or a person made of it, as steps: each has a title and an id of its own that readers take. */
 export function planSteps(given: unknown): readonly PlanStep[] {
-  const told = Array.isArray(given) ? given.filter(isObject) : [];
-  const ids = new Set(told.flatMap(({ id }) => (typeof id === "string" && id !== "" ? [id] : [])));
+  const told = Array.isArray(given) ? given.filter(isObject).slice(0, limits.planStepsMax) : [];
+  const ids = new Set(told.flatMap(({ id }) => (isId(id) ? [id] : [])));
   const taken = new Set<string>();
   return told.flatMap(({ id, title, intent, est_tools }, i): readonly PlanStep[] => {
     if (typeof title !== "string" || title.trim() === "") return [];
-    const named = typeof id === "string" && id !== "" && !taken.has(id) ? id : freeId(i + 1, ids, taken);
+    const named = isId(id) && !taken.has(id) ? id : freeId(i + 1, ids, taken);
     taken.add(named);
     const tools = Array.isArray(est_tools) ? est_tools.filter((tool) => typeof tool === "string") : [];
     return [{ id: named, title: title.trim(), intent: intentOf(intent), est_tools: tools }];

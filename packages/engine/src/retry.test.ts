@@ -153,6 +153,24 @@ test("whoever aborts between two tries is not kept waiting", async () => {
   expect(partials.length).toBe(1);
 });
 
+test("an answer with more calls than anybody makes is refused, and what it used up is told", async () => {
+  const model: Model = {
+    name: "eager",
+    provider: "test",
+    takesPrefill: true,
+    async *stream() {
+      for (let n = 0; n <= limits.callsPerAnswerMax; n++)
+        yield { kind: "call", call_id: `call_${n}`, tool: "t", input: {} };
+      yield finished;
+    },
+  };
+  const { failed, options } = tries(quickClock());
+  await expect(hearAll(streamWithRetries(model, plainRequest, options))).rejects.toMatchObject({
+    kind: "refused",
+  });
+  expect(failed).toMatchObject([{ failure: { usage: used(100) }, waitMs: null, hadBegun: true }]);
+});
+
 test("an answer that ends without saying so is tried again", async () => {
   let asked = 0;
   const model: Model = {

@@ -11,6 +11,7 @@ import {
   ModelFailure,
   type ModelPart,
   type ModelRequest,
+  type ModelUsage,
 } from "./model.js";
 
 export interface FailedTry {
@@ -51,6 +52,7 @@ export async function* streamWithRetries(
         hadBegun = true;
         if (part.kind === "call") calls.push(part);
         else if (part.kind === "finished") {
+          if (calls.length > limits.callsPerAnswerMax) throw tooManyCalls(part.usage);
           yield* calls;
           yield part;
           return;
@@ -72,6 +74,13 @@ export async function* streamWithRetries(
     if (isLast) throw failure;
     await wait(clock, waitMs, signal);
   }
+}
+
+/** The same would be answered again. */
+function tooManyCalls(usage: ModelUsage): ModelFailure {
+  return new ModelFailure("refused", `more than ${limits.callsPerAnswerMax} calls in one answer`, 0, {
+    usage,
+  });
 }
 
 /** Full jitter: those who were turned away together do not come back together. */

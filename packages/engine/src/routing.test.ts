@@ -2,6 +2,10 @@
 
 import type { Event, Facts } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { firstCourse } from "./course.js";
+import { demoModel } from "./demo/model.js";
+import { limits } from "./limits.js";
+import { router } from "./routing.js";
 import { answering } from "./testing/asides.js";
 import { type FakeProvider, fakeProvider, type Turn } from "./testing/fake-provider.js";
 import { endedRun, joined, payloadsOf, type Served, served, startRun } from "./testing/served.js";
@@ -34,6 +38,26 @@ const said: FakeAnswer = { ...plainAnswer, text: "Hello, and that is all I have 
 const unauthorized: Turn = { kind: "refusal", status: 401, body: '{"error":{"message":"no"}}' };
 const routed = (events: readonly Event[]): readonly string[] =>
   events.map(({ type }) => type).filter((type) => /^routing\.|^task\.profile/.test(type));
+
+test("a run whose model cannot be had is not answered by another, whenever it is taken up [RW-COURSE-2]", () => {
+  const routing = router(
+    (name) => {
+      if (name === null) return demoModel({ wordMs: 0 });
+      throw new Error("no key");
+    },
+    "local/llama",
+    ["local/other"],
+  );
+  for (const course of [
+    firstCourse,
+    { ...firstCourse, candidate: "local/other", givenUp: ["local/llama"] },
+  ]) {
+    const said = routing.opening(course);
+    expect(said.at(-1)).toMatchObject({ type: "routing.not_possible", payload: { reason: "no key" } });
+    // Whoever takes it up once more finds what was decided, which is nothing.
+    expect(() => routing.model(course)).toThrow("no key");
+  }
+});
 
 describe("a run with fallbacks", () => {
   test("goes on with the next model from what was said, and each is paid for its own [RW-COURSE-2]", async () => {
@@ -78,6 +102,25 @@ describe("a run with fallbacks", () => {
       if (routed(events.slice(0, i + 1)).length > 2)
         expect(work.course.candidate).toBe(fellBack ? "local/llama" : asked.model);
     }
+  });
+
+  test("leaves a model that calls too much, and pays for what it said", async () => {
+    const calls = Array.from({ length: limits.callsPerAnswerMax + 1 }, (_, n) => ({
+      call_id: `c${n}`,
+      tool: "look_up",
+      args: "{}",
+    }));
+    const usage = { input: 100, cached: 0, output: 10, reasoning: 0 };
+    first.script(() => ({ kind: "answer", answer: { ...plainAnswer, calls, finish: "calls", usage } }));
+    second.script(answering(() => ({ kind: "answer", answer: said })));
+    const events = await endedRun(server.url, await startRun(server.url, asked));
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+    expect(payloadsOf(events, "model.failed")).toMatchObject([{ kind: "refused", provider: "anthropic" }]);
+    expect(payloadsOf(events, "tool.call")).toEqual([]);
+    const used = payloadsOf(events, "usage");
+    expect(used.filter(({ provider }) => provider === "anthropic")).toMatchObject([
+      { input_tokens: 100, output_tokens: 10, requests: 1 },
+    ]);
   });
 
   test("says that there is none left before it ends [RW-COURSE-2]", async () => {

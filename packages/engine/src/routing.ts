@@ -30,11 +30,10 @@ export function router(
 ): Router {
   const candidates = distinct([asked, ...fallbacks].map((name) => candidateOf(modelOf, name)));
   const current = ({ candidate }: Course): Candidate => {
-    const name =
-      candidate === undefined ? candidates.find(({ model }) => model !== undefined)?.name : candidate;
-    const known = candidates.find((one) => one.name === name);
+    if (candidate === undefined)
+      return candidates.find(({ model }) => model !== undefined) ?? candidateOf(modelOf, asked);
     // What the operator has taken from the list since is still what the run speaks to.
-    return known ?? candidateOf(modelOf, name ?? null);
+    return candidates.find(({ name }) => name === candidate) ?? candidateOf(modelOf, candidate);
   };
 
   function fallback(course: Course, why: Facts): Draft | null {
@@ -54,8 +53,8 @@ export function router(
     opening(course) {
       const { model, error, name } = current(course);
       if (course.candidate !== undefined) {
-        const next = model === undefined ? fallback(course, { reason: messageOf(error) }) : null;
-        return next === null ? [] : [next];
+        if (model !== undefined) return [];
+        return [fallback(course, { reason: messageOf(error) }) ?? notPossible(error)];
       }
       const had = candidates.filter((one) => one.model !== undefined);
       const lost = candidates.filter((one) => one.model === undefined);
@@ -63,8 +62,7 @@ export function router(
         type: "routing.candidates.resolved",
         payload: { candidates: had.map(toldOf), unavailable: lost.map(toldOf) },
       };
-      if (model === undefined)
-        return [resolved, { type: "routing.not_possible", payload: { reason: messageOf(error) } }];
+      if (model === undefined) return [resolved, notPossible(error)];
       const isOnly = had.length === 1;
       const reason = name === asked ? "asked for" : "what was asked for cannot be had";
       return [
@@ -77,6 +75,10 @@ export function router(
     },
     fallback,
   };
+}
+
+function notPossible(error: unknown): Draft {
+  return { type: "routing.not_possible", payload: { reason: messageOf(error) } };
 }
 
 function candidateOf(modelOf: (name: string | null) => Model, name: string | null): Candidate {

@@ -33,16 +33,21 @@ export const spawnTool: Tool = checkedTool<Errand>({
 });
 
 export async function waitForChild(loop: Loop, call: CallWork, signal: AbortSignal): Promise<Report> {
-  const { log, box } = loop;
   spawnTool.check?.(call.input);
   const { prompt, tools_allowed } = call.input as Errand;
-  const unknown = tools_allowed?.find((pattern) => !box.tools.some(({ name }) => isNamedBy(pattern, name)));
-  if (unknown !== undefined)
-    throw new ToolFailure("invalid-input", `This run has no tool ${JSON.stringify(unknown)} to give.`);
-  const known = log.work.calls.find(({ call_id }) => call_id === call.call_id)?.child_id ?? null;
   const { call_id } = call;
+  const known = loop.log.work.calls.find((one) => one.call_id === call_id)?.child_id ?? null;
+  // A child that is at work has its tools, also while the server of one is away.
+  if (known === null) checkErrand(loop, call.input as Errand);
   const asked = { prompt, call_id, ...(tools_allowed === undefined ? {} : { tools_allowed }) };
   return reportOf(loop, asked, known, signal);
+}
+
+function checkErrand({ box }: Loop, { prompt, tools_allowed = [] }: Errand): void {
+  if (prompt.trim() === "") throw new ToolFailure("invalid-input", "The prompt says nothing.");
+  const unknown = tools_allowed.find((pattern) => !box.tools.some(({ name }) => isNamedBy(pattern, name)));
+  if (unknown !== undefined)
+    throw new ToolFailure("invalid-input", `This run has no tool ${JSON.stringify(unknown)} to give.`);
 }
 
 interface Report {

@@ -131,6 +131,8 @@ export function advance(work: Work, event: Event): Work {
     case "reasoning.delta":
       // A try after a failed one has no request of its own in the log.
       return e.payload.call_id == null ? { ...moved, unpaid: work.asker } : moved;
+    case "tool.args.delta":
+      return { ...moved, unpaid: work.asker };
     case "text.delta":
       if (e.payload.call_id != null || work.answer === null) return moved;
       return {

@@ -4,6 +4,7 @@
 import type { Draft, Facts } from "@runwire/protocol";
 import { messageOf } from "../message-of.js";
 import { factOf, type Telling } from "../telling.js";
+import { unfitForLog } from "../unfit.js";
 import { type Hook, type HookCall, HookFailure, type HookPoint } from "./hook.js";
 
 export interface Hooked {
@@ -65,6 +66,8 @@ function factsOf(
 }
 
 function fitting({ tool }: HookCall, input: unknown): unknown {
+  const unfit = unfitForLog(input);
+  if (unfit !== undefined) throw new HookFailure("input", `what it gave ${unfit}`);
   try {
     tool.check?.(input);
     return input;

@@ -1,3 +1,4 @@
+import type { LanguageModelV3 } from "@ai-sdk/provider";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ModelFailure } from "../model.js";
@@ -92,6 +93,19 @@ describe.each(kinds)("%s", (kind) => {
     const calls = [{ call_id: "call_1", tool: "web_fetch", args: '{"url": "htt' }];
     fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, calls, finish: "length" } }));
     expect((await ask()).calls).toEqual([{ call_id: "call_1", tool: "web.fetch", input: '{"url": "htt' }]);
+  });
+
+  test.each([
+    ["too deep for a log", `{"a":${"[".repeat(100)}${"]".repeat(100)}}`],
+    ["too deep for anything", `{"a":${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
+    ["with a number that overflows", '{"a":1e999}'],
+  ])("arguments %s are handed on as the text they are", async (_, args) => {
+    const calls = [{ call_id: "call_1", tool: "web_fetch", args }];
+    fake.script(() => ({
+      kind: "answer",
+      answer: { ...plainAnswer, calls, finish: "calls", deltaChars: 5000 },
+    }));
+    expect((await ask()).calls).toEqual([{ call_id: "call_1", tool: "web.fetch", input: args }]);
   });
 
   test("a call without arguments has none", async () => {
@@ -239,6 +253,30 @@ function everythingIn(error: unknown): string {
   const members = Object.getOwnPropertyNames(error).map((name) => String(Reflect.get(error, name)));
   return [String(error), ...members, error.cause === undefined ? "" : everythingIn(error.cause)].join("\n");
 }
+
+test("nothing is asked for on behalf of somebody who has left while the provider was being opened", async () => {
+  let open = (_: LanguageModelV3): void => {};
+  let asked = 0;
+  const opening = new Promise<LanguageModelV3>((resolve) => {
+    open = resolve;
+  });
+  const model = aiModel({
+    ...{ provider: "anthropic", model: "claude-x", takesPrefill: false },
+    open: () => opening,
+  });
+  const leaving = new AbortController();
+  const heard = hearAll(model.stream(plainRequest, leaving.signal));
+  leaving.abort(new Error("gone"));
+  const provider: Partial<LanguageModelV3> = {
+    async doStream() {
+      asked += 1;
+      return { stream: new ReadableStream() };
+    },
+  };
+  open(provider as LanguageModelV3);
+  await expect(heard).rejects.toThrow("gone");
+  expect(asked).toBe(0);
+});
 
 test("a provider that could not be opened is a failure like any other, and is opened again for the next try", async () => {
   let opened = 0;

@@ -63,6 +63,8 @@ async function* answer(
   signal.throwIfAborted();
   const { provider, open, takesPrefill, secrets = [], keyName } = options;
   const languageModel = await open();
+  // Loading takes a moment, and who aborts meanwhile is not told below.
+  signal.throwIfAborted();
   const providerOptions = options.providerOptions?.(request);
   const prompt = promptFor(request, takesPrefill);
   const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");

@@ -38,7 +38,7 @@ export function withCarry(
     if ("call" in block) return left.splice(0, 1).map(partOf);
     const piece = text.slice(at, at + block.text);
     at += block.text;
-    return piece === "" ? [] : [{ type: "text", text: piece }];
+    return piece.trim() === "" ? [] : [{ type: "text", text: piece }];
   });
 }
 

@@ -2,6 +2,7 @@
 
 import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart } from "@ai-sdk/provider";
 import { type Call, ModelFailure, type ModelPart, type ModelUsage } from "../model.js";
+import { unfitForLog } from "../unfit.js";
 import { type CarryBlock, carryOf } from "./carry.js";
 import { mostOf, toldBy, usageOf } from "./told.js";
 import type { WireNames } from "./wire-names.js";
@@ -175,11 +176,12 @@ function reasonOf({ unified }: LanguageModelV3FinishReason, hasCalls: boolean) {
   }
 }
 
-/** Arguments that are no JSON stay the text they are: the tool refuses them, and the model hears of it. */
+/** Arguments that are no JSON, or none for a log, stay the text they are: the tool refuses them, and the model hears of it. */
 function inputOf(text: string): unknown {
   if (text.trim() === "") return {};
   try {
-    return JSON.parse(text);
+    const input: unknown = JSON.parse(text);
+    return unfitForLog(input) === undefined ? input : text;
   } catch {
     return text;
   }

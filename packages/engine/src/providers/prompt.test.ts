@@ -105,15 +105,17 @@ test.each(["anthropic", "openai", "local"] as const)(
   },
 );
 
-test.each(kinds)("%s is not handed a beginning of nothing but blanks, nor any empty text", async (kind) => {
+test.each(kinds)("%s is not handed a beginning of nothing but blanks, nor any blank text", async (kind) => {
   const messages: readonly ChatMessage[] = [
     { role: "user", content: "Hi" },
     { role: "assistant", content: "", calls: [] },
     { role: "user", content: "" },
+    { role: "user", content: " \t" },
   ];
   const sent = await send(kind, { messages, partial: " \n" });
   expect((sent.messages ?? sent.input)?.at(-1)).toMatchObject({ role: "user" });
   expect(JSON.stringify(sent.messages ?? sent.input)).not.toContain('"assistant"');
+  expect(JSON.stringify(sent.messages ?? sent.input)).not.toContain("\\t");
 });
 
 test.each(kinds)("%s is asked to go on where its own words are the last", async (kind) => {
@@ -154,6 +156,29 @@ test("signed reasoning goes back to Anthropic with the calls it led to, in its p
     { type: "thinking", thinking: "Hm.", signature: "c2lnbmVk" },
     { type: "text", text: "So:" },
     { type: "tool_use", id: "call_ours" },
+  ]);
+});
+
+test("blanks between signed reasoning do not go back", async () => {
+  const options = { anthropic: { signature: "c2lnbmVk" } };
+  const carry = [
+    { reasoning: "Hm.", options },
+    { text: 2 },
+    { reasoning: "And.", options },
+    { text: 3 },
+    { call: true },
+  ];
+  const calls = [{ call_id: "call_1", tool: "web.fetch", input: {} }];
+  const messages: readonly ChatMessage[] = [
+    ...plainRequest.messages,
+    { role: "assistant", content: "\n\nSo.", calls, carry },
+    { role: "tool", call_id: "call_1", tool: "web.fetch", ok: true, output: "page" },
+  ];
+  expect((await send("anthropic", { messages })).messages?.[1]?.content).toMatchObject([
+    { type: "thinking", thinking: "Hm." },
+    { type: "thinking", thinking: "And." },
+    { type: "text", text: "So." },
+    { type: "tool_use", id: "call_1" },
   ]);
 });
 

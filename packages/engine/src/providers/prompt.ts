@@ -59,8 +59,8 @@ function messageFor(
 ): readonly LanguageModelV3Message[] {
   switch (message.role) {
     case "user":
-      // Providers refuse empty texts.
-      return message.content === "" ? [] : [userText(message.content)];
+      // Providers refuse texts without a word.
+      return message.content.trim() === "" ? [] : [userText(message.content)];
     case "assistant": {
       const { content, calls, carry } = message;
       const partOf = (call: Call) => ({

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Draft, Event, Facts } from "@runwire/protocol";
+import { type Draft, type Event, type Facts, parseDraft } from "@runwire/protocol";
 import { type MakeAgent, type Settings, startGateway } from "@runwire/server";
 import { demoModel } from "../demo/model.js";
 import { engine } from "../engine.js";
@@ -97,7 +97,7 @@ export async function endedRun(url: string, run_id: string): Promise<readonly Ev
   return events.filter(({ child_id }) => child_id === null);
 }
 
-/** Everything until the end of its stream, or until this is seen. */
+/** Everything until the end of its stream, or until this is seen. Throws where it is not what every reader takes. */
 export async function readRun(
   url: string,
   run_id: string,
@@ -112,7 +112,12 @@ export async function readRun(
   )) {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") events.push(JSON.parse(line) as Event);
+    for (const line of lines) {
+      if (line === "") continue;
+      const event = JSON.parse(line) as Event;
+      parseDraft(event);
+      events.push(event);
+    }
     if (events.some(isEnough)) break;
   }
   return events;

@@ -52,6 +52,8 @@ export const toolLimits = {
   mcpSchemaCharsMax: 64 * KiB,
   mcpResultCharsMax: 4 * MiB,
   mcpErrorCharsMax: 4096,
+  /** A word of a server's settings that is shorter is no key, and hides nothing of an error. */
+  mcpSecretCharsMin: 4,
   /** Before a stream that broke off is gone on with, whatever the server asks for. */
   mcpResumeMs: 500,
   /** One message of a server. */

@@ -254,6 +254,26 @@ describe("why an MCP server that is a URL gives no tools", () => {
     }
   });
 
+  it("is told without a key that the server names", async () => {
+    const naming = createServer(({ headers, url = "" }, response) => {
+      const key =
+        headers.authorization?.replace("Bearer ", "") ?? new URL(url, "http://x").searchParams.get("key");
+      response.writeHead(403).end(`invalid token ${key} for ${url}`);
+    });
+    await new Promise<void>((resolve) => naming.listen(0, "127.0.0.1", resolve));
+    const { port } = naming.address() as AddressInfo;
+    for (const wrong of [
+      { url: `http://127.0.0.1:${port}/mcp`, headers: { authorization: "Bearer s3cr3t" } },
+      { url: `http://127.0.0.1:${port}/mcp?key=s3cr3t` },
+      { url: `http://127.0.0.1:${port}/s3cr3t/mcp` },
+    ]) {
+      const failed = await open({ name: "test", ...wrong }).catch(String);
+      expect(failed).toContain("invalid token");
+      expect(failed).not.toContain("s3cr3t");
+    }
+    naming.close();
+  });
+
   it("is told in a line, however much it answers", async () => {
     const talker = createServer((_, response) => response.writeHead(500).end("x".repeat(1_000_000)));
     await new Promise<void>((resolve) => talker.listen(0, "127.0.0.1", resolve));

@@ -8,8 +8,8 @@ import {
   ListToolsResultSchema,
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
-import { limits, unfitJson } from "@runwire/protocol";
 import { type Tool, ToolFailure } from "../tool.js";
+import { unfitForLog } from "../unfit.js";
 import { checkForeign } from "./foreign-input.js";
 import { inputCheck } from "./input.js";
 import { toolLimits } from "./limits.js";
@@ -71,10 +71,24 @@ async function toolsOf(
 /** For operators, in logs: without what the settings say of the way there, which may hold a key. */
 function whyNot(error: unknown, server: McpServer): string {
   const message = error instanceof Error ? error.message : String(error);
-  if (!("url" in server)) return cut(message);
-  const { url, headers = {} } = server;
-  const hidden = [url, new URL(url).href, ...Object.values(headers)].filter((value) => value !== "");
-  return cut(hidden.reduce((text, value) => text.replaceAll(value, "…"), message));
+  return cut(secretsOf(server).reduce((text, value) => text.replaceAll(value, "…"), message));
+}
+
+/** Each value and each word of it, the longest first: who refuses `Bearer <key>` may well name the key alone. */
+function secretsOf(server: McpServer): readonly string[] {
+  const values =
+    "url" in server
+      ? [...partsOf(server.url), ...Object.values(server.headers ?? {})]
+      : [...(server.args ?? []), ...Object.values(server.env ?? {})];
+  const words = values.flatMap((value) => [value, ...value.split(/\s+/)]);
+  return words
+    .filter(({ length }) => length >= toolLimits.mcpSecretCharsMin)
+    .sort((a, b) => b.length - a.length);
+}
+
+function partsOf(url: string): readonly string[] {
+  const { href, pathname, searchParams } = new URL(url);
+  return [url, href, ...pathname.split("/"), ...searchParams.values()];
 }
 
 async function list(connection: McpConnection): Promise<readonly McpTool[]> {
@@ -163,8 +177,7 @@ function outputOf({ content, structuredContent, isError }: CallToolResult): unkn
   if (isError === true) throw new ToolFailure("failed", cut(texts.join("\n") || "The tool failed."));
   const structured = structuredContent === undefined ? {} : { structured: structuredContent };
   const output = { content: content.map(blockOf), ...structured };
-  // As deep as what producers may append, and no deeper: what reads a log goes down into it.
-  const unfit = unfitJson({ output }, resultBounds);
+  const unfit = unfitForLog(output);
   if (unfit !== undefined) throw new ToolFailure("too-large", `The result ${unfit}.`);
   if (JSON.stringify(output).length > toolLimits.mcpResultCharsMax) {
     throw new ToolFailure(
@@ -174,8 +187,6 @@ function outputOf({ content, structuredContent, isError }: CallToolResult): unkn
   }
   return output;
 }
-
-const resultBounds = { jsonDepthMax: limits.jsonDepthMax, jsonKeysMax: Number.POSITIVE_INFINITY };
 
 function blockOf(block: ContentBlock): unknown {
   switch (block.type) {

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createRawServer } from "node:net";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { outcomeOf, type TestContext, testContext } from "../testing/context.js";
@@ -201,6 +201,19 @@ describe("a page without end", () => {
     });
     expect(await fetchFrom(host, url)).toMatchObject({ kind: "unreachable" });
   });
+});
+
+it("a page that changes to another protocol fails", async () => {
+  const server = createRawServer((socket) => {
+    // It is left without a word.
+    socket.on("error", () => {});
+    socket.once("data", () => socket.write("HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closing.push(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const outcome = await fetchFrom(`127.0.0.1:${port}`, `http://127.0.0.1:${port}/`);
+  expect(outcome).toMatchObject({ kind: "unreachable" });
 });
 
 describe("a redirection", () => {

@@ -148,6 +148,8 @@ function get(url: URL, addresses: readonly LookupAddress[], signal: AbortSignal)
     // No agent: a connection that was made for another call has not been checked for this one.
     const sent = request(url, { agent: false, lookup, signal, headers: requestHeaders }, resolve);
     sent.on("error", reject);
+    // What changes to another protocol gives neither a response nor an error.
+    sent.on("close", () => reject(new Error("closed")));
     sent.end();
   });
 }

@@ -1,0 +1,22 @@
+import type { Event, Facts } from "@runwire/protocol";
+import { expect, test } from "vitest";
+import { advance, firstWork } from "./work.js";
+
+const folded = (...told: readonly (readonly [type: string, payload: Facts])[]) =>
+  told
+    .map(([type, payload], i) => ({ type, payload, pos: i + 1, child_id: null }) as unknown as Event)
+    .reduce(advance, firstWork);
+
+test.each([
+  ["text.delta", { text: "Hm" }],
+  ["reasoning.delta", { text: "Hm" }],
+  ["tool.args.delta", { call_id: "call_1", tool: "t", text: "{" }],
+])("a try after a failed one is unpaid from the first %s on", (type, payload) => {
+  const before = [
+    ["model.requested", { model: "m", provider: "p" }],
+    ["model.failed", {}],
+  ] as const;
+  expect(folded(...before).unpaid).toBeNull();
+  expect(folded(...before, [type, payload]).unpaid).toEqual({ name: "m", provider: "p" });
+  expect(folded(...before, [type, payload], ["usage", {}]).unpaid).toBeNull();
+});
