@@ -7,7 +7,16 @@ import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
-import { envelope, hasNodeId, isCount, isName, type Word, wordOf, wrongMembers } from "./words.js";
+import {
+  envelope,
+  hasNodeId,
+  isCount,
+  isName,
+  type Word,
+  withoutEnvelope,
+  wordOf,
+  wrongMembers,
+} from "./words.js";
 
 export interface LoomDecoder {
   decode(message: Facts): readonly Draft[];
@@ -206,16 +215,6 @@ function unmapped(message: Facts, mapped: readonly string[]): { readonly rest?: 
   const known = new Set<string>([...envelope, ...mapped]);
   const rest = Object.entries(message).filter(([name, value]) => !known.has(name) && value !== null);
   return rest.length === 0 ? {} : { rest: Object.fromEntries(rest) };
-}
-
-function withoutEnvelope({
-  session_id: _,
-  node_id: __,
-  event_id: ___,
-  type: ____,
-  ...payload
-}: Facts): Facts {
-  return payload;
 }
 
 function foreignType(type: string): EventType {

@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import type { Draft, Event, Facts } from "../../events.js";
+import { runtime } from "../runtime/index.js";
+import { loom } from "./loom.js";
+
+function saidFor(drafts: readonly Draft[], dialect = loom): { readonly said: readonly Facts[] } {
+  let state = dialect.first;
+  const said = drafts.flatMap((draft, i) => {
+    const numbers = { id: `evt_${i}`, ts: "2026-01-01T00:00:00.000Z", pos: i + 1, seq: i + 1 };
+    const [next, messages] = dialect.step(state, {
+      ...{ run_id: "run_1", child_id: null },
+      ...draft,
+      ...numbers,
+    } as Event);
+    state = next;
+    return messages.map(({ data }) => JSON.parse(data) as Facts);
+  });
+  return { said };
+}
+
+function heardIn(
+  dialect: { decoder: typeof loom.decoder },
+  ...messages: readonly object[]
+): readonly Draft[] {
+  const decoder = dialect.decoder();
+  return messages.flatMap((message) => decoder.decode({ data: JSON.stringify(message) }));
+}
+
+describe("what another dialect has kept", () => {
+  it("stands neither for the envelope nor for what a word says [RW-LOOM-1]", () => {
+    const drafts = heardIn(
+      runtime,
+      { type: "model.delta", event_id: "e1", session_id: 5, payload: { text: "hi" } },
+      {
+        type: "tool.started",
+        event_id: "e2",
+        name: "other",
+        tool_call_id: "c1",
+        call_id: "c2",
+        more: 1,
+        payload: { toolName: "shell", safeArgs: {} },
+      },
+    );
+    expect(saidFor(drafts).said).toEqual([
+      { event_id: 1, type: "message_chunk", content: "hi", id: "think" },
+      { event_id: 2, type: "tool_call", call_id: "c1", name: "shell", arguments: {} },
+      { event_id: 3, type: "tool_start", call_id: "c1", name: "shell", more: 1 },
+    ]);
+  });
+
+  it("does not end a run otherwise than it ended [RW-LOOM-1]", () => {
+    const rest = { type: "run_error", reply: 7, error: "x", run_id: 7, event_id: "e", stop_reason: "odd" };
+    const end = (state: string): Draft => ({
+      type: "run.lifecycle",
+      payload: { state, reason: "why", rest, run_id: 9 } as never,
+    });
+    expect(saidFor([end("aborted")]).said).toEqual([
+      { event_id: 1, reply: "", stop_reason: "cancelled", error: "x", run_id: 7 },
+    ]);
+    expect(saidFor([end("error")]).said).toEqual([
+      { event_id: 1, type: "run_error", error: "why", run_id: "run_1", reply: 7, stop_reason: "odd" },
+    ]);
+  });
+});
+
+describe("a type that is not known", () => {
+  it("is said only where it is one, and without another envelope [RW-LOOM-1] [RW-LOOM-3]", () => {
+    const drafts = ["run_error", "run_start", "a.b", "mood"].map((name) => ({
+      type: `x.loom.${name}`,
+      payload: { message: { error: "x", event_id: "e", type: "run_error" } },
+    })) as readonly Draft[];
+    expect(saidFor(drafts).said).toEqual([{ event_id: 1, type: "mood", error: "x" }]);
+  });
+});
