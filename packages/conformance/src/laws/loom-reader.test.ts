@@ -81,12 +81,25 @@ describe("a reader of Loom", () => {
         { id: "think", thought: "Three parts. ", text: "I'll sort ", result: "Ok" },
         { id: "act", result: { Err: "it took too long" } },
       ],
-      calls: [
-        { call_id: "call-1", output: "sorting\n", status: "done", result: "[1,2,3]" },
-        { call_id: null },
-      ],
+      calls: [{ call_id: "call-1", output: "sorting\n", status: "done", result: "[1,2,3]" }],
       usage: { prompt_tokens: 100, completion_tokens: 62 },
     });
+  });
+
+  it("keeps calls of one tool apart that have no id [RW-LOOM-6]", () => {
+    const about = (type: string, members: object): string => JSON.stringify({ type, name: "sh", ...members });
+    const [run] = runsOf([
+      about("tool_call", { arguments: { n: "A" } }),
+      about("tool_call", { arguments: { n: "B" } }),
+      ...["A", "B"].flatMap((n) => [
+        about("tool_start", {}),
+        about("tool_output", { content: `${n}..` }),
+        about("tool_end", { result: n, is_error: false }),
+      ]),
+    ]);
+    expect(run?.calls).toMatchObject(
+      ["A", "B"].map((n) => ({ arguments: { n }, output: `${n}..`, status: "done", result: n })),
+    );
   });
 
   it("tells what is no JSON, and what comes again as something else, and goes on [RW-LOOM-6]", () => {

@@ -5,6 +5,7 @@ import { RunwireError } from "../../errors.js";
 import type { Draft, EventType, Facts, Scope } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
+import { callIds } from "./calls.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
 import {
@@ -27,7 +28,7 @@ export interface LoomDecoder {
 export function loomDecoder(): LoomDecoder {
   let spans: Spans = noSpans;
   let session: string | undefined;
-  let calls = callNames();
+  let calls = callIds();
   const runs = runCount();
 
   function decode(message: Facts): readonly Draft[] {
@@ -42,7 +43,9 @@ export function loomDecoder(): LoomDecoder {
     const [wrong] = wrongMembers(word, message);
     if (wrong !== undefined) throw malformed(`${type}: ${wrong}`);
     begin(message);
-    return [draftOf(word.means, calls.identified(type, payloadOf(type, word, message)), message)];
+    const node = typeof message.node_id === "string" ? message.node_id : spanFor(spans, "")?.id;
+    const payload = calls.identified(type, payloadOf(type, word, message), node ?? null);
+    return [draftOf(word.means, payload, message)];
   }
 
   /** Nothing of one run belongs to the next. */
@@ -50,7 +53,7 @@ export function loomDecoder(): LoomDecoder {
     if (!runs.begins(message)) return;
     spans = noSpans;
     session = undefined;
-    calls = callNames();
+    calls = callIds();
   }
 
   function replied(message: Facts): readonly Draft[] {
@@ -166,36 +169,6 @@ function runCount(): { begins(message: Facts): boolean; count(): number } {
       return isNew;
     },
     count: () => count,
-  };
-}
-
-/** Calls that come without an id get one, told apart by their tool and their order. */
-function callNames(): { identified(type: string, payload: Facts): Facts } {
-  const open: { readonly id: string; readonly tool: string | undefined; readonly type: string }[] = [];
-  let count = 0;
-
-  return {
-    identified(type, payload) {
-      if (!type.startsWith("tool_") || type === "tool_approval_response") return payload;
-      const { call_id } = payload;
-      const tool = typeof payload.tool === "string" ? payload.tool : undefined;
-      const isEnd = type === "tool_end";
-      if (isId(call_id)) return type === "tool_approval" ? { ...payload, approval_id: call_id } : payload;
-      // Chunks go to the call that was opened last, everything else to the oldest of its tool.
-      const isChunk = type === "tool_call_chunk";
-      const fits = (one: (typeof open)[number]): boolean => tool === undefined || one.tool === tool;
-      const found = isChunk
-        ? open.findLast((one) => one.type === "tool_call_chunk" && fits(one))
-        : open.find((one) => fits(one) && !(type === "tool_call" && one.type !== "tool_call_chunk"));
-      count += found === undefined ? 1 : 0;
-      const id = found?.id ?? `loom:${count}`;
-      if (found !== undefined) open.splice(open.indexOf(found), 1);
-      if (!isEnd) open.push({ id, tool: tool ?? found?.tool, type });
-      // What stood there instead, or that nothing did.
-      const rest = { ...(isObject(payload.rest) ? payload.rest : {}), call_id: call_id ?? null };
-      const named = { ...payload, call_id: id, rest };
-      return type === "tool_approval" ? { ...named, approval_id: id } : named;
-    },
   };
 }
 

@@ -5,6 +5,7 @@ import { type Event, type Facts, is } from "../../events.js";
 import { remembering } from "../../folding.js";
 import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
+import { nameIn } from "./calls.js";
 import { callIdOf, type LoomState, restOf, type Said, said, say } from "./state.js";
 
 /** Of a run and those below it. Nobody need ever end a call that was only told of. */
@@ -43,7 +44,9 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
   if (is(e, "approval.requested")) {
     const { approval_id, call_id } = e.payload;
     if (call_id == null) return [state, []];
-    const asking = { ...remember(e.payload), asks: remembering(asks, approval_id, call_id, callsMax) };
+    // The answer names the call as the question does.
+    const name = nameIn(callIdOf(call_id, e.payload)) ?? call_id;
+    const asking = { ...remember(e.payload), asks: remembering(asks, approval_id, name, callsMax) };
     return [asking, say(said("tool_approval", withObject(named(e.payload))))];
   }
   if (is(e, "approval.resolved")) {
