@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Draft, Event, Facts } from "../../events.js";
+import { limits } from "../../limits.js";
 import { runtime } from "../runtime/index.js";
 import { loom } from "./loom.js";
+import type { LoomState } from "./state.js";
 
-function saidFor(drafts: readonly Draft[], dialect = loom): { readonly said: readonly Facts[] } {
+/** What is said for drafts, and what the encoder then remembers. */
+function saidFor(
+  drafts: readonly Draft[],
+  dialect = loom,
+): { readonly said: readonly Facts[]; readonly state: LoomState } {
   let state = dialect.first;
   const said = drafts.flatMap((draft, i) => {
     const numbers = { id: `evt_${i}`, ts: "2026-01-01T00:00:00.000Z", pos: i + 1, seq: i + 1 };
@@ -15,7 +21,7 @@ function saidFor(drafts: readonly Draft[], dialect = loom): { readonly said: rea
     state = next;
     return messages.map(({ data }) => JSON.parse(data) as Facts);
   });
-  return { said };
+  return { said, state };
 }
 
 function heardIn(
@@ -70,5 +76,21 @@ describe("a type that is not known", () => {
       payload: { message: { error: "x", event_id: "e", type: "run_error" } },
     })) as readonly Draft[];
     expect(saidFor(drafts).said).toEqual([{ event_id: 1, type: "mood", error: "x" }]);
+  });
+});
+
+describe("nodes that nobody leaves", () => {
+  it("are remembered up to a number, for each run its own", () => {
+    const enter = (child_id: string | null): Draft => ({
+      type: "node.enter",
+      payload: { id: "x" },
+      child_id,
+    });
+    const many = Array.from({ length: 1000 }, () => enter("run_child"));
+    const { state, said } = saidFor([enter(null), ...many]);
+    expect(said).toHaveLength(1001);
+    expect(state.spans.open).toHaveLength(1 + limits.openNodesMax);
+    expect(state.spans.open[0]).toEqual({ by: "", name: "x", id: "run-x-0" });
+    expect(state.spans.open.at(-1)?.id).toBe("run-x-1000");
   });
 });
