@@ -20,7 +20,8 @@ import {
 } from "./words.js";
 
 export interface LoomDecoder {
-  decode(message: Facts): readonly Draft[];
+  /** `members` are what a message of an unknown type says, where they do not stand among those of its envelope. */
+  decode(message: Facts, members?: Facts): readonly Draft[];
   /** How many runs there were so far. */
   runs(): number;
 }
@@ -31,14 +32,14 @@ export function loomDecoder(): LoomDecoder {
   let calls = callIds();
   const runs = runCount();
 
-  function decode(message: Facts): readonly Draft[] {
+  function decode(message: Facts, members = withoutEnvelope(message)): readonly Draft[] {
     const { type } = message;
     if (typeof type !== "string") return replied(message);
     const word = wordOf(type);
     if (word === undefined) {
       const named = foreignType(type);
       begin(message);
-      return [draftOf(named, { message: withoutEnvelope(message) }, message)];
+      return [draftOf(named, { message: members }, message)];
     }
     const [wrong] = wrongMembers(word, message);
     if (wrong !== undefined) throw malformed(`${type}: ${wrong}`);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Draft, Event, Facts } from "../../events.js";
 import { limits } from "../../limits.js";
 import { runtime } from "../runtime/index.js";
-import { loom } from "./loom.js";
+import { loom, loomExport } from "./loom.js";
 import type { LoomState } from "./state.js";
 
 /** What is said for drafts, and what the encoder then remembers. */
@@ -78,6 +78,41 @@ describe("a type that is not known", () => {
     expect(saidFor(drafts).said).toEqual([{ event_id: 1, type: "mood", error: "x" }]);
   });
 });
+
+describe("the export form", () => {
+  it.each([
+    {
+      Messages: {
+        chunk: { content: "x", kind: "Message", index: 3 },
+        metadata: { loom_node: "think", namespace: null, step: 4 },
+        more: 1,
+      },
+    },
+    { GotPruned: { node_id: "n1", event_id: "e", why: "w" } },
+    { TaskSkipped: { type: "run_error", error: "e", node_id: "n1" } },
+    { Constructor: { a: 1 } },
+  ])("is said again as it came: %j [RW-LOOM-2] [RW-LOOM-3]", (exported) => {
+    const drafts = heardIn(loomExport, exported);
+    const [again] = saidFor(drafts, loomExport).said;
+    expect(again).toEqual(exported);
+    // By way of the other form nothing is lost that it has a place for.
+    const [message = {}] = saidFor(drafts).said;
+    expect(message.type).not.toBe("run_error");
+    expect(saidFor(heardIn(loom, message)).said).toEqual([message]);
+  });
+
+  it("takes a message's type from its name alone", () => {
+    expect(heardIn(loomExport, { Usage: { type: "run_error", error: "x", ...counts } })).toMatchObject([
+      { type: "usage" },
+    ]);
+    expect(heardIn(loomExport, { Reply: { type: "run_error", error: "x", reply: "ok" } })).toMatchObject([
+      { type: "message.settled" },
+      { type: "run.lifecycle", payload: { state: "done" } },
+    ]);
+  });
+});
+
+const counts = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 
 describe("nodes that nobody leaves", () => {
   it("are remembered up to a number, for each run its own", () => {

@@ -13,6 +13,8 @@ import { hasNodeId, isCount, isName, withoutEnvelope, wordOf, words } from "./wo
 export interface LoomMessage {
   readonly envelope: { readonly session_id?: string; readonly node_id?: string; readonly event_id: number };
   readonly message: Facts;
+  /** What a type that is not known says, where no envelope stands beside it. */
+  readonly members?: Facts;
 }
 
 export function speak(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
@@ -51,7 +53,7 @@ function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly Lo
   const [after, sayings] = inNodes(state, e);
   if (sayings.length === 0) return [after, nothing];
   let { said } = after;
-  const messages = sayings.map(({ message, node_id }): LoomMessage => {
+  const messages = sayings.map(({ message, node_id, members }): LoomMessage => {
     said += 1;
     // A child that enters no nodes is one.
     const at = named ?? node_id ?? spanFor(after.spans, by(e), nodeOf(e))?.id ?? e.child_id ?? undefined;
@@ -60,7 +62,7 @@ function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly Lo
       ...(at === undefined || !hasNodeId(message.type) ? {} : { node_id: at }),
       event_id: said,
     };
-    return { envelope, message };
+    return { envelope, message, ...(members === undefined ? {} : { members }) };
   });
   return [{ ...after, said }, messages];
 }
@@ -192,7 +194,7 @@ function unknownWord({ type: stored, payload }: Event): readonly Saying[] {
   if (!isName(type) || wordOf(type) !== undefined) return [];
   const { message } = payload as Facts;
   const members = isObject(message) ? message : {};
-  return [{ message: { type, ...withoutEnvelope(members) } }];
+  return [{ message: { type, ...withoutEnvelope(members) }, members }];
 }
 
 /** What the sender of a message put before it, as far as it does not follow from what it sent before. */

@@ -37,6 +37,8 @@ export const firstState: LoomState = {
 export interface Saying {
   readonly message: Facts;
   readonly node_id?: string | undefined;
+  /** What a type that is not known says, where no envelope stands beside it. */
+  readonly members?: Facts;
 }
 
 export type Said = readonly [LoomState, readonly Saying[]];
