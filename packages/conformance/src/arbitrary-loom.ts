@@ -11,7 +11,7 @@ export interface LoomMessage {
 
 const name = fc.constantFrom("think", "act", "observe", "a b", "");
 const count = fc.nat(2 ** 32 - 1);
-const id = fc.constantFrom("call-1", "call_2", "constructor");
+const id = fc.constantFrom("call-1", "call_2", "constructor", "no id here");
 
 const kinds: { readonly [kind: string]: fc.Arbitrary<unknown> } = {
   string: arbitraryText,

@@ -36,6 +36,8 @@ export const limits = {
   /** Tool calls of one run that have not ended, and requests of it that nobody has answered. */
   openCallsMax: 256,
   openRequestsMax: 256,
+  /** Nodes that one run has entered and not left, for whoever has to know which one is spoken in. */
+  openNodesMax: 64,
   /** Requests of one run, answered ones too: no id is asked under twice, so all are remembered. */
   requestsPerRunMax: 10_000,
   /** What people have said to a run and it has not taken up. */

@@ -29,13 +29,13 @@ describe("a reader of Loom", () => {
     fc.assert(
       fc.property(arbitraryLines, fc.infiniteStream(fc.nat(30)), (lines, luck) => {
         const next = (): number => luck.next().value as number;
-        const [first = "", ...rest] = lines;
-        // Each comes up to thirty places late, and some come again.
-        const mixed = rest
-          .map((line, i) => ({ line, at: i + next() }))
+        // Each comes up to thirty places late, the first before the last, and some come again.
+        const late = lines.map((line, i) => ({ line, at: i + next() }));
+        const [first, last] = [late[0]?.at ?? 0, late.pop() ?? { line: "", at: 0 }];
+        const mixed = [...late, { ...last, at: Math.max(last.at, first + 0.5) }]
           .toSorted((a, b) => a.at - b.at)
           .flatMap(({ line }) => (next() < 5 ? [line, line] : [line]));
-        expect(runsOf([first, ...mixed])).toEqual(runsOf(lines));
+        expect(runsOf(mixed)).toEqual(runsOf(lines));
       }),
       { numRuns: 100 },
     );
@@ -81,12 +81,42 @@ describe("a reader of Loom", () => {
         { id: "think", thought: "Three parts. ", text: "I'll sort ", result: "Ok" },
         { id: "act", result: { Err: "it took too long" } },
       ],
-      calls: [
-        { call_id: "call-1", output: "sorting\n", status: "done", result: "[1,2,3]" },
-        { call_id: null },
-      ],
+      calls: [{ call_id: "call-1", output: "sorting\n", status: "done", result: "[1,2,3]" }],
       usage: { prompt_tokens: 100, completion_tokens: 62 },
     });
+  });
+
+  it("keeps calls of one tool apart that have no id [RW-LOOM-6]", () => {
+    const about = (type: string, members: object): string => JSON.stringify({ type, name: "sh", ...members });
+    const [run] = runsOf([
+      about("tool_call", { arguments: { n: "A" } }),
+      about("tool_call", { arguments: { n: "B" } }),
+      ...["A", "B"].flatMap((n) => [
+        about("tool_start", {}),
+        about("tool_output", { content: `${n}..` }),
+        about("tool_end", { result: n, is_error: false }),
+      ]),
+    ]);
+    expect(run?.calls).toMatchObject(
+      ["A", "B"].map((n) => ({ arguments: { n }, output: `${n}..`, status: "done", result: n })),
+    );
+  });
+
+  it("takes a stream from the middle of a run on for what it is, and the next run for itself [RW-LOOM-6]", () => {
+    const run = linesOfRun("a");
+    expect(runsOf([...run.slice(2), ...run])).toMatchObject([
+      { state: "done", nodes: [{ text: "a3a4" }] },
+      { state: "done", nodes: [{ text: "a2a3a4" }] },
+    ]);
+    expect(runsOf(run.slice(2, -1))).toMatchObject([{ state: "running", nodes: [{ text: "a3a4" }] }]);
+  });
+
+  it("lets what is live wait for what was, in each run [RW-LOOM-6]", () => {
+    const mixed = ["a", "b"].map(linesOfRun).flatMap((run) => [...run.slice(2, 3), ...run]);
+    expect(runsOf(mixed)).toMatchObject([
+      { message: "a", state: "done", nodes: [{ text: "a2a3a4" }] },
+      { message: "b", state: "done", nodes: [{ text: "b2b3b4" }] },
+    ]);
   });
 
   it("tells what is no JSON, and what comes again as something else, and goes on [RW-LOOM-6]", () => {
@@ -101,3 +131,12 @@ describe("a reader of Loom", () => {
     expect(reader.runs).toHaveLength(1);
   });
 });
+
+function linesOfRun(word: string): readonly string[] {
+  const chunks = [2, 3, 4].map((event_id) => ({
+    event_id,
+    ...{ type: "message_chunk", content: `${word}${event_id}`, id: "think" },
+  }));
+  const start = { event_id: 1, type: "run_start", message: word };
+  return [start, ...chunks, { event_id: 5, reply: word }].map((message) => JSON.stringify(message));
+}

@@ -2,6 +2,7 @@
 // come again; the entering and leaving tells one from the other.
 
 import type { Facts } from "../../events.js";
+import { callMeant, nameIn, stages } from "./calls.js";
 import { isCount, wordOf, wrongMembers } from "./words.js";
 
 export interface LoomRun {
@@ -29,6 +30,8 @@ export interface LoomNode {
 
 export interface LoomCall {
   readonly call_id: string | null;
+  /** Where it was spoken of last. */
+  readonly node_id: string | null;
   readonly name: string;
   readonly arguments: unknown;
   readonly output: string;
@@ -124,18 +127,14 @@ const statuses: { readonly [type: string]: LoomCall["status"] } = {
   tool_output: "running",
 };
 
-/** A call is known by its id; without one, the oldest open call of the tool is meant. */
 function withCall(calls: readonly LoomCall[], message: Facts): readonly LoomCall[] {
-  const call_id = textOf(message.call_id);
+  const call_id = nameIn(message.call_id);
+  const node_id = textOf(message.node_id);
   const name = textOf(message.name);
-  const isOpen = ({ status }: LoomCall): boolean => status !== "done" && status !== "failed";
-  const at = calls.findIndex((call) =>
-    call_id === null
-      ? call.call_id === null && isOpen(call) && (name === null || call.name === name)
-      : call.call_id === call_id,
-  );
-  const known = calls[at] ?? {
+  const found = meantIn(calls, message);
+  const known = found ?? {
     call_id,
+    node_id,
     name: name ?? "",
     arguments: null,
     output: "",
@@ -145,6 +144,7 @@ function withCall(calls: readonly LoomCall[], message: Facts): readonly LoomCall
   const isEnd = message.type === "tool_end";
   const call: LoomCall = {
     ...known,
+    node_id: node_id ?? known.node_id,
     name: name ?? known.name,
     arguments: message.arguments ?? known.arguments,
     output: message.type === "tool_output" ? known.output + String(message.content) : known.output,
@@ -155,7 +155,30 @@ function withCall(calls: readonly LoomCall[], message: Facts): readonly LoomCall
       : (statuses[String(message.type)] ?? known.status),
     result: isEnd ? String(message.result) : known.result,
   };
-  return at < 0 ? [...calls, call] : calls.with(at, call);
+  return found === undefined ? [...calls, call] : calls.with(calls.indexOf(found), call);
+}
+
+/** A call is known by its id, also after its end; without one, an open one is meant. */
+function meantIn(calls: readonly LoomCall[], message: Facts): LoomCall | undefined {
+  const named = nameIn(message.call_id);
+  if (named !== null) return calls.find(({ call_id }) => call_id === named);
+  const open = calls
+    .filter(({ status }) => status !== "done" && status !== "failed")
+    .map((call) => ({
+      call,
+      named: call.call_id,
+      tool: nameIn(call.name),
+      node: call.node_id,
+      stage: stageOf(call),
+    }));
+  const [tool, node] = [textOf(message.name), textOf(message.node_id)];
+  return callMeant(open, { type: String(message.type), named, tool, node })?.call;
+}
+
+function stageOf({ status, arguments: given }: LoomCall): number {
+  if (status === "running") return stages.tool_start ?? 0;
+  if (status === "waiting") return stages.tool_approval ?? 0;
+  return stages[given === null ? "tool_call_chunk" : "tool_call"] ?? 0;
 }
 
 function textOf(value: unknown): string | null {

@@ -5,12 +5,23 @@ import { RunwireError } from "../../errors.js";
 import type { Draft, EventType, Facts, Scope } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
+import { callIds } from "./calls.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
-import { envelope, hasNodeId, isCount, isName, type Word, wordOf, wrongMembers } from "./words.js";
+import {
+  envelope,
+  hasNodeId,
+  isCount,
+  isName,
+  type Word,
+  withoutEnvelope,
+  wordOf,
+  wrongMembers,
+} from "./words.js";
 
 export interface LoomDecoder {
-  decode(message: Facts): readonly Draft[];
+  /** `members` are what a message of an unknown type says, where they do not stand among those of its envelope. */
+  decode(message: Facts, members?: Facts): readonly Draft[];
   /** How many runs there were so far. */
   runs(): number;
 }
@@ -18,22 +29,24 @@ export interface LoomDecoder {
 export function loomDecoder(): LoomDecoder {
   let spans: Spans = noSpans;
   let session: string | undefined;
-  let calls = callNames();
+  let calls = callIds();
   const runs = runCount();
 
-  function decode(message: Facts): readonly Draft[] {
+  function decode(message: Facts, members = withoutEnvelope(message)): readonly Draft[] {
     const { type } = message;
     if (typeof type !== "string") return replied(message);
     const word = wordOf(type);
     if (word === undefined) {
       const named = foreignType(type);
       begin(message);
-      return [draftOf(named, { message: withoutEnvelope(message) }, message)];
+      return [draftOf(named, { message: members }, message)];
     }
     const [wrong] = wrongMembers(word, message);
     if (wrong !== undefined) throw malformed(`${type}: ${wrong}`);
     begin(message);
-    return [draftOf(word.means, calls.identified(type, payloadOf(type, word, message)), message)];
+    const node = typeof message.node_id === "string" ? message.node_id : spanFor(spans, "")?.id;
+    const payload = calls.identified(type, payloadOf(type, word, message), node ?? null);
+    return [draftOf(word.means, payload, message)];
   }
 
   /** Nothing of one run belongs to the next. */
@@ -41,7 +54,7 @@ export function loomDecoder(): LoomDecoder {
     if (!runs.begins(message)) return;
     spans = noSpans;
     session = undefined;
-    calls = callNames();
+    calls = callIds();
   }
 
   function replied(message: Facts): readonly Draft[] {
@@ -160,36 +173,6 @@ function runCount(): { begins(message: Facts): boolean; count(): number } {
   };
 }
 
-/** Calls that come without an id get one, told apart by their tool and their order. */
-function callNames(): { identified(type: string, payload: Facts): Facts } {
-  const open: { readonly id: string; readonly tool: string | undefined; readonly type: string }[] = [];
-  let count = 0;
-
-  return {
-    identified(type, payload) {
-      if (!type.startsWith("tool_") || type === "tool_approval_response") return payload;
-      const { call_id } = payload;
-      const tool = typeof payload.tool === "string" ? payload.tool : undefined;
-      const isEnd = type === "tool_end";
-      if (isId(call_id)) return type === "tool_approval" ? { ...payload, approval_id: call_id } : payload;
-      // Chunks go to the call that was opened last, everything else to the oldest of its tool.
-      const isChunk = type === "tool_call_chunk";
-      const fits = (one: (typeof open)[number]): boolean => tool === undefined || one.tool === tool;
-      const found = isChunk
-        ? open.findLast((one) => one.type === "tool_call_chunk" && fits(one))
-        : open.find((one) => fits(one) && !(type === "tool_call" && one.type !== "tool_call_chunk"));
-      count += found === undefined ? 1 : 0;
-      const id = found?.id ?? `loom:${count}`;
-      if (found !== undefined) open.splice(open.indexOf(found), 1);
-      if (!isEnd) open.push({ id, tool: tool ?? found?.tool, type });
-      // What stood there instead, or that nothing did.
-      const rest = { ...(isObject(payload.rest) ? payload.rest : {}), call_id: call_id ?? null };
-      const named = { ...payload, call_id: id, rest };
-      return type === "tool_approval" ? { ...named, approval_id: id } : named;
-    },
-  };
-}
-
 /** Arguments that were no object are in there as text. */
 function unwrapped(input: unknown): unknown {
   if (!isObject(input) || Object.keys(input).join() !== "_raw" || typeof input._raw !== "string")
@@ -206,16 +189,6 @@ function unmapped(message: Facts, mapped: readonly string[]): { readonly rest?: 
   const known = new Set<string>([...envelope, ...mapped]);
   const rest = Object.entries(message).filter(([name, value]) => !known.has(name) && value !== null);
   return rest.length === 0 ? {} : { rest: Object.fromEntries(rest) };
-}
-
-function withoutEnvelope({
-  session_id: _,
-  node_id: __,
-  event_id: ___,
-  type: ____,
-  ...payload
-}: Facts): Facts {
-  return payload;
 }
 
 function foreignType(type: string): EventType {

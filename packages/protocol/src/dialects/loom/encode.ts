@@ -5,14 +5,16 @@ import { nodeTexts } from "../../nodes.js";
 import { isObject } from "../../parse.js";
 import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
 import { entered, leaving, left, over, spanFor } from "./spans.js";
-import { isRight, type LoomState, restOf, type Said, said, say } from "./state.js";
+import { isRight, type LoomState, restOf, type Said, type Saying, said, say } from "./state.js";
 import { toolSaying } from "./tools.js";
-import { hasNodeId, isCount, words } from "./words.js";
+import { hasNodeId, isCount, isName, withoutEnvelope, wordOf, words } from "./words.js";
 
 /** A message, and the envelope that stands before it. */
 export interface LoomMessage {
   readonly envelope: { readonly session_id?: string; readonly node_id?: string; readonly event_id: number };
   readonly message: Facts;
+  /** What a type that is not known says, where no envelope stands beside it. */
+  readonly members?: Facts;
 }
 
 export function speak(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
@@ -51,7 +53,7 @@ function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly Lo
   const [after, sayings] = inNodes(state, e);
   if (sayings.length === 0) return [after, nothing];
   let { said } = after;
-  const messages = sayings.map(({ message, node_id }): LoomMessage => {
+  const messages = sayings.map(({ message, node_id, members }): LoomMessage => {
     said += 1;
     // A child that enters no nodes is one.
     const at = named ?? node_id ?? spanFor(after.spans, by(e), nodeOf(e))?.id ?? e.child_id ?? undefined;
@@ -60,7 +62,7 @@ function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly Lo
       ...(at === undefined || !hasNodeId(message.type) ? {} : { node_id: at }),
       event_id: said,
     };
-    return { envelope, message };
+    return { envelope, message, ...(members === undefined ? {} : { members }) };
   });
   return [{ ...after, said }, messages];
 }
@@ -104,6 +106,7 @@ function sayingsOf(state: LoomState, e: Event): Said {
   if (is(e, "message.settled")) {
     return e.child_id === null ? [{ ...state, settled: e.payload }, []] : [state, []];
   }
+  if (e.type.startsWith(foreign)) return [state, unknownWord(e)];
   const of = toolSaying(state, e);
   if (of !== undefined) return of;
   return [state, say(plain(state, e))];
@@ -137,17 +140,20 @@ function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
     return [{ ...state, models, spans: over(state.spans, e.child_id) }, []];
   }
   if (now === "error") {
-    const { run_id = e.run_id } = e.payload;
+    const run_id = typeof e.payload.run_id === "string" ? e.payload.run_id : e.run_id;
     const error = typeof reason === "string" ? reason : "";
-    return [state, say({ type: "run_error", error, run_id, ...restOf(e.payload) })];
+    const rest = restOf(e.payload, ["error", "run_id"]);
+    return [state, say({ type: "run_error", error, run_id, ...rest })];
   }
   const { text, ...settled } = state.settled ?? {};
+  const cancelled = now === "aborted" ? { stop_reason: "cancelled" } : {};
+  const says = ["reply", ...Object.keys(cancelled)];
   const reply: Facts = {
     reply: typeof text === "string" ? text : "",
-    ...(now === "aborted" ? { stop_reason: "cancelled" } : {}),
+    ...cancelled,
     ...("spilled" in settled ? { spilled: settled.spilled } : {}),
-    ...restOf(settled),
-    ...restOf(e.payload),
+    ...restOf(settled, says),
+    ...restOf(e.payload, says),
   };
   return [{ ...state, settled: null }, say(reply)];
 }
@@ -175,16 +181,21 @@ function plain(state: LoomState, e: Event): Facts | undefined {
     return said("usage", { ...payload, input_tokens: input, output_tokens: output, total_tokens: total });
   }
   if (inCustom.has(type)) return { type: "custom", value: { ...payload, type } };
-  if (type.startsWith(foreign)) {
-    const { message } = payload as Facts;
-    return { type: type.slice(foreign.length), ...(isObject(message) ? message : {}), ...restOf(payload) };
-  }
   const word = wordsByType.get(type as NamedType);
   return word === undefined ? undefined : said(word, payload);
 }
 
 /** Types that Loom may have and this table has not. */
 export const foreign = "x.loom.";
+
+/** A word that is known has an event of its own, by which alone a run begins or ends. */
+function unknownWord({ type: stored, payload }: Event): readonly Saying[] {
+  const type = stored.slice(foreign.length);
+  if (!isName(type) || wordOf(type) !== undefined) return [];
+  const { message } = payload as Facts;
+  const members = isObject(message) ? message : {};
+  return [{ message: { type, ...withoutEnvelope(members) }, members }];
+}
 
 /** What the sender of a message put before it, as far as it does not follow from what it sent before. */
 function envelopeOf({ scope, payload }: Event): { session_id?: string; node_id?: string } {

@@ -2,7 +2,7 @@
 // its messages in `event_id`, from 1. The export form says the same with one member an object.
 
 import { type Dialect, snapshotMessage } from "../../dialect.js";
-import type { EventType } from "../../events.js";
+import type { EventType, Facts } from "../../events.js";
 import { loomDecoder, parsed } from "./decode.js";
 import { type LoomMessage, speak } from "./encode.js";
 import { fromExport, toExport } from "./export.js";
@@ -14,7 +14,7 @@ const carries: ReadonlySet<EventType> = new Set(loomNames.keys());
 function dialect(
   name: string,
   write: (message: LoomMessage) => object,
-  read: (message: object) => object,
+  read: (message: Facts) => readonly [message: Facts, members?: Facts],
 ): Dialect<LoomState> {
   return {
     name,
@@ -38,7 +38,7 @@ function dialect(
       const decoder = loomDecoder();
       // A stream without its reply is a run that was cut off; nothing is made up for it.
       return {
-        decode: ({ data }) => decoder.decode({ ...read(parsed(data)) }),
+        decode: ({ data }) => decoder.decode(...read(parsed(data))),
         end: () => [],
         runs: decoder.runs,
       };
@@ -50,7 +50,7 @@ export const loom = dialect(
   "loom",
   // A namespace is part of the export form alone.
   ({ envelope, message: { namespace: _, ...message } }) => ({ ...envelope, ...message }),
-  (message) => message,
+  (message) => [message],
 );
 
-export const loomExport = dialect("loom-export", toExport, (message) => fromExport({ ...message }));
+export const loomExport = dialect("loom-export", toExport, fromExport);

@@ -60,22 +60,20 @@ export function loomReader(): LoomReader {
     const { event_id } = message;
     // Without numbers, the order of the lines is all there is.
     if (!isCount(event_id)) return [take(stream, heard)];
+    const before: Facts[] = [];
     if (begins(stream, message, event_id, data)) {
-      const rest = release(stream, Number.POSITIVE_INFINITY);
+      before.push(...release(stream, Number.POSITIVE_INFINITY));
       begin(stream);
-      return [...rest, take(stream, heard)];
     }
-    if (stream.last !== null && event_id <= stream.last) {
-      const before = stream.taken.get(event_id);
-      if (before !== undefined && before !== data)
-        problems.push({ rule: "LOOM-ORDER", what: `\`event_id\` ${event_id} came again as something else` });
-      return [];
-    }
-    stream.early.set(event_id, stream.early.get(event_id) ?? heard);
-    return release(stream, limits.messagesEarlyMax);
+    const known = stream.taken.get(event_id) ?? stream.early.get(event_id)?.text;
+    if (known !== undefined && known !== data)
+      problems.push({ rule: "LOOM-ORDER", what: `\`event_id\` ${event_id} came again as something else` });
+    if (known !== undefined || (stream.last !== null && event_id <= stream.last)) return [];
+    stream.early.set(event_id, heard);
+    return [...before, ...release(stream, limits.messagesEarlyMax)];
   }
 
-  /** A run's first message: `run_start`, or, once a run has ended, a number that begins again. */
+  /** A run's first message that comes: `run_start`, or, once a run has ended, a number that begins again. */
   function begins(stream: Stream, { type }: Facts, event_id: number, text: string): boolean {
     if (stream.last === null) return stream.early.size === 0;
     if (stream.taken.get(event_id) === text) return false;
@@ -94,13 +92,19 @@ export function loomReader(): LoomReader {
     const out: Facts[] = [];
     for (;;) {
       const next = Math.min(...stream.early.keys());
-      const isNext = stream.last === null || next === stream.last + 1;
+      const isNext = stream.last === null ? isFirst(stream, next) : next === stream.last + 1;
       if (!Number.isFinite(next)) return out;
       if (!isNext && waitingMax !== Number.POSITIVE_INFINITY && stream.early.size <= waitingMax) return out;
       const heard = stream.early.get(next) as Heard;
       stream.early.delete(next);
       out.push(take(stream, heard));
     }
+  }
+
+  /** A run's first message; or, once its end has come, the first that came: who listens from its middle on has no other. */
+  function isFirst({ early }: Stream, event_id: number): boolean {
+    const isStart = event_id <= 1 || early.get(event_id)?.message.type === "run_start";
+    return isStart || [...early.values()].some(({ message }) => endsRun(message));
   }
 
   function take(stream: Stream, { message, text }: Heard): Facts {
@@ -127,6 +131,10 @@ export function loomReader(): LoomReader {
       return problems;
     },
   };
+}
+
+function endsRun({ type }: Facts): boolean {
+  return typeof type !== "string" || type === "run_error";
 }
 
 function parsed(data: string): Facts | undefined {

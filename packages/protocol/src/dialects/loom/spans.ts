@@ -2,6 +2,8 @@
 // child runs, each of which has its own. What is said without naming a node belongs to the one that its producer
 // entered last, also after that was left, until the next is entered.
 
+import { limits } from "../../limits.js";
+
 export interface Span {
   /** Whose it is: a child run, or "" for the run itself. */
   readonly by: string;
@@ -10,7 +12,7 @@ export interface Span {
 }
 
 export interface Spans {
-  /** In the order in which they were entered. */
+  /** In the order in which they were entered; of each producer the last, as nobody need ever leave a node. */
   readonly open: readonly Span[];
   /** The last one of each producer. */
   readonly last: readonly Span[];
@@ -22,8 +24,10 @@ export const noSpans: Spans = { open: [], last: [], count: 0 };
 
 export function entered(spans: Spans, by: string, name: string, id?: string): Spans {
   const span = { by, name, id: id ?? `run-${name}-${spans.count}` };
+  const own = spans.open.filter((one) => one.by === by);
+  const oldest = own.length < limits.openNodesMax ? undefined : own[0];
   return {
-    open: [...spans.open, span],
+    open: [...left(spans, oldest).open, span],
     last: [...spans.last.filter((one) => one.by !== by), span],
     count: spans.count + 1,
   };

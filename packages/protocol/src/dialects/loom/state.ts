@@ -1,9 +1,10 @@
 // What an encoder of Loom remembers, and what it says.
 
 import type { Facts } from "../../events.js";
+import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
 import { noSpans, type Spans } from "./spans.js";
-import { wordOf, words, wrongMembers } from "./words.js";
+import { envelope, wordOf, words, wrongMembers } from "./words.js";
 
 export interface LoomState {
   /** The last `event_id`. */
@@ -36,6 +37,8 @@ export const firstState: LoomState = {
 export interface Saying {
   readonly message: Facts;
   readonly node_id?: string | undefined;
+  /** What a type that is not known says, where no envelope stands beside it. */
+  readonly members?: Facts;
 }
 
 export type Said = readonly [LoomState, readonly Saying[]];
@@ -46,11 +49,12 @@ export function said(type: string, payload: Facts): Facts | undefined {
   if (word === undefined) return undefined;
   const members: { [member: string]: unknown } = {};
   for (const [theirs, [ours]] of Object.entries(word.members)) {
-    const value = Object.hasOwn(payload, ours) ? payload[ours] : undefined;
+    const own = Object.hasOwn(payload, ours) ? payload[ours] : undefined;
+    const value = theirs === "call_id" ? callIdOf(own, payload) : own;
     if (value !== undefined) members[theirs] = value;
   }
   if (payload.spilled !== undefined) members.spilled = payload.spilled;
-  const message: Facts = { type, ...members, ...restOf(payload) };
+  const message: Facts = { type, ...members, ...restOf(payload, Object.keys(word.members)) };
   return isRight(message) ? message : undefined;
 }
 
@@ -59,9 +63,20 @@ export function isRight(message: Facts): boolean {
   return word !== undefined && wrongMembers(word, message).length === 0;
 }
 
-/** Members that came from Loom without being ours. */
-export function restOf({ rest }: Facts): Facts {
-  return isObject(rest) ? rest : {};
+/**
+ * Members that came without being ours. Any dialect may have kept them, so they never stand for the envelope, nor for
+ * what the message itself says.
+ */
+export function restOf({ rest }: Facts, says: readonly string[]): Facts {
+  if (!isObject(rest)) return {};
+  const ours = new Set<string>([...envelope, ...says]);
+  return Object.fromEntries(Object.entries(rest).filter(([name]) => !ours.has(name)));
+}
+
+/** A call as its sender named it, where that is no id here: the one member that is said as it came in spite of ours. */
+export function callIdOf(call_id: unknown, { rest }: Facts): unknown {
+  const given = isObject(rest) ? rest.call_id : undefined;
+  return given === null || (typeof given === "string" && !isId(given)) ? given : call_id;
 }
 
 export function say(message: Facts | undefined): readonly Saying[] {

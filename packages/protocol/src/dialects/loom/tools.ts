@@ -5,7 +5,8 @@ import { type Event, type Facts, is } from "../../events.js";
 import { remembering } from "../../folding.js";
 import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
-import { type LoomState, restOf, type Said, said, say } from "./state.js";
+import { nameIn } from "./calls.js";
+import { callIdOf, type LoomState, restOf, type Said, said, say } from "./state.js";
 
 /** Of a run and those below it. Nobody need ever end a call that was only told of. */
 const callsMax = limits.openCallsMax;
@@ -43,7 +44,9 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
   if (is(e, "approval.requested")) {
     const { approval_id, call_id } = e.payload;
     if (call_id == null) return [state, []];
-    const asking = { ...remember(e.payload), asks: remembering(asks, approval_id, call_id, callsMax) };
+    // The answer names the call as the question does.
+    const name = nameIn(callIdOf(call_id, e.payload)) ?? call_id;
+    const asking = { ...remember(e.payload), asks: remembering(asks, approval_id, name, callsMax) };
     return [asking, say(said("tool_approval", withObject(named(e.payload))))];
   }
   if (is(e, "approval.resolved")) {
@@ -53,11 +56,11 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
     const approved = decision !== "deny";
     const message: Facts = {
       type: "tool_approval_response",
-      call_id,
+      call_id: callIdOf(call_id, e.payload) ?? call_id,
       approved,
       ...(typeof reason === "string" ? { reason } : {}),
       ...(approved && decision !== "once" ? { decision } : {}),
-      ...restOf(e.payload),
+      ...restOf(e.payload, ["call_id", "approved", "reason"]),
     };
     return [{ ...state, asks: open }, say(message)];
   }
@@ -66,7 +69,7 @@ export function toolSaying(state: LoomState, e: Event): Said | undefined {
 
 /** A result is a text, and so is an error. */
 function ended(payload: Facts): Facts | undefined {
-  const { ok, output, error, preview, tool = "", blob_ref } = payload;
+  const { ok, output, error, preview, tool = "", blob_ref, rest } = payload;
   const failure = isObject(error) ? (error.message ?? error.code) : error;
   // Where the result lies elsewhere, it is shown by how it begins.
   const result = ok === false ? failure : (output ?? preview ?? elsewhere(payload, "output")?.preview);
@@ -75,7 +78,7 @@ function ended(payload: Facts): Facts | undefined {
     tool,
     output: typeof result === "string" ? result : result == null ? "" : JSON.stringify(result),
     ok: ok === false,
-    rest: { ...(blob_ref === undefined ? {} : { blob_ref }), ...restOf(payload) },
+    rest: { ...(blob_ref === undefined ? {} : { blob_ref }), ...(isObject(rest) ? rest : {}) },
   });
 }
 

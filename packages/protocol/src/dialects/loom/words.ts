@@ -136,6 +136,11 @@ export const loomNames: ReadonlyMap<NamedType, readonly string[]> = new Map([
 /** Members that stand beside those of every word. */
 export const envelope = ["session_id", "node_id", "event_id", "type"] as const;
 
+export function withoutEnvelope(message: Facts): Facts {
+  const { session_id: _, node_id: __, event_id: ___, type: ____, ...members } = message;
+  return members;
+}
+
 /** `got_expand` names a node of its own where the others name the one that speaks. */
 export function hasNodeId(type: unknown): boolean {
   return type !== "got_expand";
