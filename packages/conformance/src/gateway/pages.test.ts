@@ -58,6 +58,19 @@ describe("pages of a log", () => {
     expect(await allEvents(server.url, live, { detail: "default", pageEvents: 3 })).toEqual(replay.events);
   });
 
+  it("end where they are large, and go on from there", async () => {
+    const large = await createRun(server.url);
+    const texts = Array.from({ length: 5 }, (_, i) => `${i}`.padEnd(5 * 1024 * 1024));
+    for (const said of texts) await append(server.url, large, say("message.settled", { text: said }));
+    const path = "events?dialect=runwire&limit=100";
+    const { body } = await call(server.url, "GET", runPath(large, path));
+    expect((body.events as Event[]).map(({ pos }) => pos)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(body.next).toBe(6);
+    const events = await allEvents(server.url, large, { detail: "default" });
+    const isSaid = events.slice(2).map(({ payload }, i) => (payload as Facts).text === texts[i]);
+    expect(isSaid).toEqual(texts.map(() => true));
+  });
+
   it("take a limit of 1 and more", async () => {
     for (const limit of ["0", "-1", "x", "1.5", ""]) {
       expect([
