@@ -152,7 +152,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     waiting = [];
     for (const rows of others.splice(0)) {
       gathering.also.push(rows);
-      gathering.others.push(...rows.list);
+      for (const row of rows.list) gathering.others.push(row);
     }
     const nowMs = clock.now();
     for (const of of asked) decide(of, nowMs);
