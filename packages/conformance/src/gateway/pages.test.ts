@@ -226,6 +226,12 @@ describe("the run list", () => {
     expect(await ids("session_id=sess_list0")).toEqual([made[0], made[3], made[6]]);
     expect((await ids("state=aborted&limit=2")).slice(0, 3)).toEqual(made.slice(4));
     expect((await ids("state=running&limit=2")).slice(0, 4)).toEqual(made.slice(0, 4));
+    expect(await ids("state=running&agent=odd&limit=1")).toEqual([made[1], made[3]]);
+    // Roots only, of those that live too.
+    const child_id = freshChildId();
+    await append(server.url, made[0] as string, say("child.spawn", { child_id }));
+    expect(await ids("state=running")).not.toContain(child_id);
+    expect(await ids("state=paused")).toEqual([]);
     expect((await call(server.url, "GET", "/v1/agent/runs?state=sleeping")).status).toBe(400);
   });
 

@@ -1,6 +1,6 @@
 // What is looked up in the file by name: runs, heads of runs that are neither live nor hot, feeds, snapshots.
 
-import { type EventType, StoredEvent, type View } from "@runwire/protocol";
+import { type EventType, isFinal, type RunState, StoredEvent, type View } from "@runwire/protocol";
 import { type Head, storedHead } from "../../log/head.js";
 import { type BlobRef, weightOf } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
@@ -56,6 +56,10 @@ export function catalogue(reader: Reader): Catalogue {
   const page = reader.prepare(
     `${selectFrom("runs INDEXED BY runs_roots")} WHERE runs.tenant = ? AND parent_id IS NULL AND ${pageWhere}`,
   );
+  // Those who look for live runs look at nothing else: of the ended there may be a million.
+  const pageOfLive = reader.prepare(
+    `${selectFrom("runs INDEXED BY runs_live")} WHERE runs.tenant = ? AND state IS NULL AND parent_id IS NULL AND ${pageWhere}`,
+  );
   const pageOfSession = reader.prepare(`${selectFrom(runsBySession)} WHERE ${ofSession} AND ${pageWhere}`);
   const turns = reader.prepare(
     `${selectFrom(runsBySession)} WHERE ${ofSession} AND run_id > ? ORDER BY run_id LIMIT ?`,
@@ -95,8 +99,11 @@ export function catalogue(reader: Reader): Catalogue {
     },
     roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
       const where = [below, agent, agent, state, state, limit] as const;
+      const isLive = state !== null && !isFinal(state as RunState);
       const rows =
-        session_id === null ? page.all(tenant, ...where) : pageOfSession.all(tenant, session_id, ...where);
+        session_id === null
+          ? (isLive ? pageOfLive : page).all(tenant, ...where)
+          : pageOfSession.all(tenant, session_id, ...where);
       return (rows as RunRow[]).map(headOf);
     },
     turns: (tenant, session_id, limit, above) =>
