@@ -211,6 +211,28 @@ describe("blobs", { timeout: lawMsMax }, () => {
     await close();
   });
 
+  it("that cannot be removed keep no others from going, of no tenant [RW-BLOB-5]", async () => {
+    const outputs = Array.from({ length: 70 }, (_, i) => `${i}`.padEnd(limits.memberBytesMax + 1));
+    const stuck = refOf(outputs[7] as string);
+    const { ingest, store, close } = open((blobs) => ({
+      ...blobs,
+      remove: async (key) => {
+        if (key.tenant === "acme" && key.ref === stuck) throw new Error("stuck");
+        await blobs.remove(key);
+      },
+    }));
+    const keys = [];
+    for (const tenant of ["acme", "other"]) {
+      const key = { tenant, run_id: (await ingest.create(tenant, newRun)).run_id };
+      await ingest.append(key, outputs.map(toolEnd));
+      keys.push(key);
+    }
+    expect(files()).toHaveLength(2 * outputs.length);
+    await expect(store.eraseTrees(keys)).rejects.toThrow("stuck");
+    expect(files()).toEqual([`acme/${stuck}`]);
+    await close();
+  });
+
   it("never lead out of their folder", async () => {
     const blobs = server.folderBlobs({ path: join(folder, "blobs"), durability: "os" });
     const good = { tenant: "acme", ref: refOf("x") };

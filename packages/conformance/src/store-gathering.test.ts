@@ -9,7 +9,16 @@ import * as server from "@runwire/server";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { expectSoundTree, wholeLog } from "./suites/store/soundness.js";
-import { asked, codeOf, heldClock, isSoak, lawMsMax, newRun, tenant } from "./suites/store/trial.js";
+import {
+  asked,
+  codeOf,
+  type HeldClock,
+  heldClock,
+  isSoak,
+  lawMsMax,
+  newRun,
+  tenant,
+} from "./suites/store/trial.js";
 
 /** A disk that answers when it is told to. */
 interface HeldDisk {
@@ -57,12 +66,17 @@ async function settled(): Promise<void> {
 
 async function onHeldDisk(
   law: (
-    parts: Pick<ReturnType<typeof opened>, "store" | "ingest"> & { disk: HeldDisk; reopen(): Promise<void> },
+    parts: Pick<ReturnType<typeof opened>, "store" | "ingest"> & {
+      readonly disk: HeldDisk;
+      readonly clock: HeldClock;
+      reopen(): Promise<void>;
+    },
   ) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-gathering-"));
   const { disk, open } = heldDisk();
-  let now = opened(folder, open);
+  const clock = heldClock();
+  let now = opened(folder, clock, open);
   const close = async (): Promise<void> => {
     disk.letGo();
     now.ingest.close();
@@ -71,6 +85,7 @@ async function onHeldDisk(
   try {
     await law({
       disk,
+      clock,
       get store() {
         return now.store;
       },
@@ -79,7 +94,7 @@ async function onHeldDisk(
       },
       async reopen() {
         await close();
-        now = opened(folder, (writer) => writer);
+        now = opened(folder, clock, (writer) => writer);
       },
     });
   } finally {
@@ -88,11 +103,11 @@ async function onHeldDisk(
   }
 }
 
-function opened(folder: string, open: (writer: Writer) => Writer) {
+function opened(folder: string, clock: HeldClock, open: (writer: Writer) => Writer) {
   const store = server.sqliteStore({
     path: join(folder, "runwire.db"),
     durability: "os",
-    clock: heldClock(),
+    clock,
     openWriter: (path, durability) => open(server.writerHere(path, durability)),
   });
   const ingest = server.ingest(store, server.transcripts(store), { after: () => () => {} });
@@ -152,6 +167,25 @@ describe("what comes while a batch is on its way to the disk", () => {
         "turn.submitted",
         "step.boundary",
       ]);
+    }));
+
+  it("keeps the lease of its run, whenever the sweep comes [RW-LEASE-2]", () =>
+    onHeldDisk(async ({ disk, clock, ingest, store }) => {
+      const leaseMs = 10_000;
+      const creating = newRun({ ingest }, { lease_ms: leaseMs });
+      await settled();
+      await disk.answer(true);
+      const key = await creating;
+      clock.pass(leaseMs - 1);
+      const appending = ingest.append(key, [step("a")]);
+      await settled();
+      clock.pass(1);
+      const swept = ingest.sweep();
+      // What the sweep wants waits for the next turn of the loop, and the disk is quicker.
+      for (let steps = 0; steps < 20; steps++) await Promise.resolve();
+      disk.letGo();
+      await Promise.all([appending, swept]);
+      expect((await store.head(key))?.state).toBe("running");
     }));
 
   it("is told that it is refused although the disk refuses batch after batch", () =>

@@ -50,6 +50,8 @@ export const limits = {
   runsPerStreamMax: 50,
   /** A page of `/events` and of the run list. */
   pageEventsMax: 1000,
+  /** A page of `/events` ends with the event that makes it this large, however few it holds. */
+  pageBytesMax: 16 * 1024 * 1024,
   pageRunsMax: 200,
   /** What a turn is handed of the turns before it. */
   historyMessagesMax: 50,

@@ -2,6 +2,7 @@ import type { StoredEvent } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { memoryBus } from "./bus.js";
 import { hub } from "./hub.js";
+import { feedLog } from "./log/feeds.js";
 import { stretchOf } from "./log/stretch.js";
 import type { Range } from "./range.js";
 import type { Store } from "./store.js";
@@ -144,6 +145,50 @@ describe("a log that has moved on by more than is kept", () => {
     expect(await ring()).toBe(0);
     end = 9;
     expect(await ring()).toBe(1);
+  });
+});
+
+describe("a log that was erased while its reader got ready", () => {
+  it("is gone, though nothing rings for it", async () => {
+    const erased = { ...store, head: async () => undefined, read: async () => stretchOf([]) };
+    await new Promise<void>((resolve) => {
+      void hub(erased as unknown as Store, memoryBus()).follow(key, "default", {
+        ...listener,
+        gone: resolve,
+      });
+    });
+  });
+});
+
+describe("a feed that nobody has written to", () => {
+  it("is waited for", async () => {
+    const bus = memoryBus();
+    const feed = { tenant: "t", run_id: feedLog("t", "runs") };
+    let end = 0;
+    const empty = {
+      ...store,
+      head: async () => (end === 0 ? undefined : { views: { default: { pos: end }, full: { pos: end } } }),
+      read: async (_key: unknown, _view: unknown, after: number) =>
+        stretchOf(after < end ? [eventAt(after + 1)] : []),
+    };
+    let gone = false;
+    const moved = new Promise<void>((resolve) => {
+      void hub(empty as unknown as Store, bus)
+        .follow(feed, "default", {
+          ...listener,
+          moved: resolve,
+          gone: () => {
+            gone = true;
+          },
+        })
+        .then(async () => {
+          await new Promise((next) => setImmediate(next));
+          end = 1;
+          bus.publish(feed);
+        });
+    });
+    await moved;
+    expect(gone).toBe(false);
   });
 });
 

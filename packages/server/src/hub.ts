@@ -4,6 +4,7 @@
 
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
+import { isFeedLog } from "./log/record.js";
 import { heldBytes, noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
 import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
@@ -73,7 +74,10 @@ export function hub(store: Store, bus: Bus): Hub {
       if (log !== undefined) open.delete(log);
     });
     open.add(log);
-    if (rang) log.ring();
+    // What is not there was erased since its reader looked for it, and will not ring again. A feed begins when it is first
+    // written to.
+    const isGone = head === undefined && !isFeedLog(key.run_id);
+    if (rang || isGone) log.ring();
     return log;
   }
 

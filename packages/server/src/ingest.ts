@@ -287,13 +287,21 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
 
   /** A run that ends as done settles its message, whose text is folded from the log before the commit. */
   async function foldSaid(key: RunKey, drafts: readonly Draft[], said: Map<string, Said>): Promise<void> {
-    for (const draft of drafts) {
-      if (!is(draft, "run.lifecycle") || draft.payload.state !== "done") continue;
-      const ending: RunKey = { tenant: key.tenant, run_id: draft.child_id ?? key.run_id };
-      const head = await store.head(ending);
-      if (head?.unsettled !== true) continue;
-      const { pos, message } = await transcripts.at(ending, "default", head.views.default.pos);
-      said.set(ending.run_id, { pos, text: message });
+    const ending = new Set<string>();
+    for (const draft of drafts)
+      if (is(draft, "run.lifecycle") && draft.payload.state === "done")
+        ending.add(draft.child_id ?? key.run_id);
+    if (ending.size === 0) return;
+    const root_id = (await store.head(key))?.run.root_id;
+    for (const run_id of ending) {
+      const ends: RunKey = { tenant: key.tenant, run_id };
+      const head = await store.head(ends);
+      // Of another tree it may not be told: that is refused in the commit.
+      if (head?.unsettled !== true || head.run.root_id !== root_id) continue;
+      const { pos, message } = await transcripts.at(ends, "default", head.views.default.pos);
+      said.set(run_id, { pos, text: message });
+      // Others come in between: a batch may end thousands.
+      if (ending.size > 1) await new Promise((resolve) => setImmediate(resolve));
     }
   }
 }

@@ -82,15 +82,17 @@ export function messagesIn(bytes: Buffer): readonly Message[] {
 
 // Messages are written into one scratch buffer and copied out once: joining the strings first costs half as much
 // again. HTTP/1.1 chunk framing is `<size in hex>\r\n<bytes>\r\n`; the room for its head is kept in front.
-let scratch = Buffer.allocUnsafe(1024 * 1024);
+const scratchBytes = 1024 * 1024;
+const scratchBytesMax = 4 * scratchBytes;
+let scratch = Buffer.allocUnsafe(scratchBytes);
 const headRoom = 16;
 
 function bytesOf(messages: readonly Message[], { head, tail }: TextFraming, chunked: boolean): Buffer {
   let at = headRoom;
   for (const message of messages) {
     const text = `${head(message)}${message.data}${tail}`;
-    // No character takes more than three bytes a unit.
-    makeRoom(at, text.length * 3);
+    // No character takes more than three bytes a unit; those of a long text, like a snapshot's, are worth counting.
+    makeRoom(at, text.length < scratchBytes ? text.length * 3 : Buffer.byteLength(text));
     at += scratch.write(text, at);
   }
   return copied(at, chunked);
@@ -123,7 +125,10 @@ function ofLines(
 
 function makeRoom(at: number, bytes: number): void {
   const needed = at + bytes + 2;
-  if (needed > scratch.length) scratch = Buffer.concat([scratch.subarray(0, at)], needed * 2);
+  if (needed <= scratch.length) return;
+  const larger = Buffer.allocUnsafe(needed * 2);
+  scratch.copy(larger, 0, 0, at);
+  scratch = larger;
 }
 
 /** A character a byte; for a few of them a call of Node's costs more. */
@@ -135,11 +140,18 @@ function writeBytes(text: string, from: number): number {
 
 function copied(end: number, chunked: boolean): Buffer {
   // Nothing for nothing: an empty chunk would end the body.
-  if (!chunked || end === headRoom) return Buffer.from(scratch.subarray(headRoom, end));
+  if (!chunked || end === headRoom) return takeOut(headRoom, end);
   const head = `${(end - headRoom).toString(16)}\r\n`;
   const from = headRoom - head.length;
   writeBytes(head, from);
-  return Buffer.from(scratch.subarray(from, writeBytes("\r\n", end)));
+  return takeOut(from, writeBytes("\r\n", end));
+}
+
+function takeOut(from: number, to: number): Buffer {
+  const bytes = Buffer.from(scratch.subarray(from, to));
+  // What a single large message needed is not kept for the small ones that follow.
+  if (scratch.length > scratchBytesMax) scratch = Buffer.allocUnsafe(scratchBytes);
+  return bytes;
 }
 
 export function chunk(bytes: Buffer): Buffer {

@@ -58,6 +58,19 @@ describe("pages of a log", () => {
     expect(await allEvents(server.url, live, { detail: "default", pageEvents: 3 })).toEqual(replay.events);
   });
 
+  it("end where they are large, and go on from there", async () => {
+    const large = await createRun(server.url);
+    const texts = Array.from({ length: 5 }, (_, i) => `${i}`.padEnd(5 * 1024 * 1024));
+    for (const said of texts) await append(server.url, large, say("message.settled", { text: said }));
+    const path = "events?dialect=runwire&limit=100";
+    const { body } = await call(server.url, "GET", runPath(large, path));
+    expect((body.events as Event[]).map(({ pos }) => pos)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(body.next).toBe(6);
+    const events = await allEvents(server.url, large, { detail: "default" });
+    const isSaid = events.slice(2).map(({ payload }, i) => (payload as Facts).text === texts[i]);
+    expect(isSaid).toEqual(texts.map(() => true));
+  });
+
   it("take a limit of 1 and more", async () => {
     for (const limit of ["0", "-1", "x", "1.5", ""]) {
       expect([
@@ -213,6 +226,12 @@ describe("the run list", () => {
     expect(await ids("session_id=sess_list0")).toEqual([made[0], made[3], made[6]]);
     expect((await ids("state=aborted&limit=2")).slice(0, 3)).toEqual(made.slice(4));
     expect((await ids("state=running&limit=2")).slice(0, 4)).toEqual(made.slice(0, 4));
+    expect(await ids("state=running&agent=odd&limit=1")).toEqual([made[1], made[3]]);
+    // Roots only, of those that live too.
+    const child_id = freshChildId();
+    await append(server.url, made[0] as string, say("child.spawn", { child_id }));
+    expect(await ids("state=running")).not.toContain(child_id);
+    expect(await ids("state=paused")).toEqual([]);
     expect((await call(server.url, "GET", "/v1/agent/runs?state=sleeping")).status).toBe(400);
   });
 

@@ -80,10 +80,14 @@ export function countedBlobs(blobs: Blobs, store: Pick<Store, "blob">): CountedB
     },
 
     async drop(tenant, refs) {
+      // Nobody asks for these again: one that cannot be removed keeps no other from going.
+      const failures: unknown[] = [];
       for (let from = 0; from < refs.length; from += removesAtOnceMax) {
         const some = refs.slice(from, from + removesAtOnceMax);
-        await Promise.all(some.map((ref) => removeUnreferred({ tenant, ref })));
+        const removed = await Promise.allSettled(some.map((ref) => removeUnreferred({ tenant, ref })));
+        for (const one of removed) if (one.status === "rejected") failures.push(one.reason);
       }
+      if (failures.length > 0) throw failures[0];
     },
 
     find: async (tenant, ref) => (isBlobRef(ref) ? store.blob(tenant, ref) : undefined),

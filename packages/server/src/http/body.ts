@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { isObject, type JsonLimits, lineSplitter, RunwireError, unfitJson } from "@runwire/protocol";
+import { gatheredBytes } from "./gathered.js";
 
 const bodyMs = 30_000;
 
@@ -21,7 +22,7 @@ function readSlowly(req: IncomingMessage, bytesMax: number): Promise<string> {
   // Listeners, not an async iterator, which costs more than the rest.
   return new Promise((resolve, reject) => {
     checkWhole(req);
-    const chunks: Buffer[] = [];
+    const body = gatheredBytes();
     let bytes = 0;
     const timer = setTimeout(() => reject(new RunwireError("KAI-REQUEST-TIME-0001")), bodyMs);
     const fail = (error: Error): void => {
@@ -37,14 +38,14 @@ function readSlowly(req: IncomingMessage, bytesMax: number): Promise<string> {
     req.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > bytesMax) fail(tooLarge(bytesMax));
-      else chunks.push(chunk);
+      else body.add(chunk);
     });
     req.once("error", (cause) => fail(new RunwireError("KAI-STREAM-CONN-0001", undefined, { cause })));
     req.once("end", () => {
       clearTimeout(timer);
       try {
         checkWhole(req);
-        resolve(decodeUtf8(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+        resolve(decodeUtf8(body.take()));
       } catch (error) {
         reject(error);
       }

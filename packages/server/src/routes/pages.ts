@@ -76,15 +76,22 @@ async function eventsPage(
   const head = await readableHead(rooms, key, view);
   let { after, state, number: heard } = await resumeFrom(rooms, head, dialect, view, query.after);
   const found: Message[] = [];
+  let bytes = 0;
+  // By bytes too: what is small by count may be more than fits into one text.
+  const isFull = (): boolean => found.length >= limit || bytes >= limits.pageBytesMax;
   for await (const events of stretches(rooms.store, key, view, { after, to: head.views[view].pos })) {
     for (const e of events) {
       const [next, said] = dialect.step(state, e);
       state = next;
       after = e.pos;
-      for (const message of said) if (Number(message.id) > heard) found.push(message);
-      if (found.length >= limit) break;
+      for (const message of said) {
+        if (Number(message.id) <= heard) continue;
+        found.push(message);
+        bytes += Buffer.byteLength(message.data);
+      }
+      if (isFull()) break;
     }
-    if (found.length >= limit) break;
+    if (isFull()) break;
   }
   const messages = found.slice(0, limit);
   const isWhole = messages.length === found.length && after >= head.views[view].pos;

@@ -2,6 +2,7 @@
 // still gives those before it.
 
 import { lineSplitter, RunwireError } from "@runwire/protocol";
+import { gatheredBytes } from "../http/gathered.js";
 
 export interface SessionLines {
   readonly lines: readonly string[];
@@ -21,8 +22,8 @@ const lineFeed = 10;
 export function sessionLines(lineBytesMax: number): SessionLineReader {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const splitter = lineSplitter(lineBytesMax);
-  let torn: Buffer[] = [];
-  let tornBytes = 0;
+  /** A line whose end has not come. */
+  const torn = gatheredBytes();
 
   function decode(bytes: Buffer): string {
     try {
@@ -59,21 +60,18 @@ export function sessionLines(lineBytesMax: number): SessionLineReader {
   }
 
   function take(bytes: Buffer): Buffer {
-    const whole = torn.length === 0 ? bytes : Buffer.concat([...torn, bytes]);
-    torn = [];
-    tornBytes = 0;
-    return whole;
+    if (torn.length === 0) return bytes;
+    torn.add(bytes);
+    return torn.take();
   }
 
   return {
     push(chunk) {
       const wholeEnd = chunk.lastIndexOf(lineFeed) + 1;
       const found = wholeEnd === 0 ? { lines: [] } : read(take(chunk.subarray(0, wholeEnd)));
-      const rest = chunk.subarray(wholeEnd);
-      if (rest.length > 0) torn.push(rest);
-      tornBytes += rest.length;
+      torn.add(chunk.subarray(wholeEnd));
       // One more than the limit: the last may be the CR of a line break that is cut in two.
-      if (found.bad !== undefined || tornBytes <= lineBytesMax + 1) return found;
+      if (found.bad !== undefined || torn.length <= lineBytesMax + 1) return found;
       const detail = `a line is longer than ${lineBytesMax} bytes`;
       return { lines: found.lines, bad: new RunwireError("KAI-REQUEST-SIZE-0001", detail) };
     },

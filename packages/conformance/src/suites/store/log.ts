@@ -7,7 +7,17 @@ import { expect, it } from "vitest";
 import { arbitraryFacts } from "../../arbitrary-json.js";
 import { arbitraryRun } from "../../arbitrary-runs.js";
 import { expectSoundTree, views, wholeLog } from "./soundness.js";
-import { caseCount, codeOf, freshIds, freshSpawn, newRun, onTrial, type Trial } from "./trial.js";
+import {
+  asked,
+  caseCount,
+  codeOf,
+  freshIds,
+  freshSpawn,
+  newRun,
+  onTrial,
+  type Trial,
+  tenant,
+} from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
 export function logLaws(open: Open): void {
@@ -117,6 +127,24 @@ export function logLaws(open: Open): void {
         at = (await store.read(key, "full", at, 1e9)).events.at(-1)?.pos ?? full.pos;
       expect(turns).toBeGreaterThanOrEqual(reads - 1);
       expect(reads).toBeGreaterThan(4);
+    }));
+
+  it("a feed is read by its bytes too, however few entries those are", () =>
+    onTrial(open, async (trial) => {
+      const bytesMax = 256 * 1024;
+      const content = "x".repeat(200 * 1024);
+      for (let runs = 0; runs < 10; runs++)
+        await trial.ingest.create(tenant, { ...asked(), messages: [{ role: "user", content }] });
+      let entries = 0;
+      for (;;) {
+        const { events } = await trial.store.read(runsFeed(tenant), "default", entries, bytesMax);
+        if (events.length === 0) break;
+        expect(events.map(({ pos }) => pos)).toEqual(events.map((_, i) => entries + i + 1));
+        const bytes = events.reduce((sum, { payloadText }) => sum + payloadText.length, 0);
+        expect(bytes).toBeLessThanOrEqual(bytesMax);
+        entries += events.length;
+      }
+      expect(entries).toBe(20);
     }));
 
   it("nothing follows the end of a run [RW-LOG-4]", () =>

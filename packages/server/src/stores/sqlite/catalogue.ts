@@ -1,8 +1,8 @@
 // What is looked up in the file by name: runs, heads of runs that are neither live nor hot, feeds, snapshots.
 
-import { type EventType, StoredEvent, type View } from "@runwire/protocol";
+import { type EventType, isFinal, type RunState, StoredEvent, type View } from "@runwire/protocol";
 import { type Head, storedHead } from "../../log/head.js";
-import type { BlobRef } from "../../log/record.js";
+import { type BlobRef, weightOf } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 import type { Reader } from "./reader.js";
@@ -29,7 +29,14 @@ export interface Catalogue {
   tree(tenant: string, root_id: string): readonly RunRecord[];
   createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
-  feedEvents(tenant: string, log: string, after: number, limit: number): readonly StoredEvent[];
+  /** Entries after a position: at least one if there is one, at most `limit`, and about `bytesMax`. */
+  feedEvents(
+    tenant: string,
+    log: string,
+    after: number,
+    limit: number,
+    bytesMax: number,
+  ): readonly StoredEvent[];
   oldestOfFeed(tenant: string, log: string): number;
   snapshotBefore(tenant: string, log: string, view: View, pos: number): KeptSnapshot | undefined;
   blob(tenant: string, ref: string): BlobRef | undefined;
@@ -48,6 +55,10 @@ export function catalogue(reader: Reader): Catalogue {
   const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
   const page = reader.prepare(
     `${selectFrom("runs INDEXED BY runs_roots")} WHERE runs.tenant = ? AND parent_id IS NULL AND ${pageWhere}`,
+  );
+  // Those who look for live runs look at nothing else: of the ended there may be a million.
+  const pageOfLive = reader.prepare(
+    `${selectFrom("runs INDEXED BY runs_live")} WHERE runs.tenant = ? AND state IS NULL AND parent_id IS NULL AND ${pageWhere}`,
   );
   const pageOfSession = reader.prepare(`${selectFrom(runsBySession)} WHERE ${ofSession} AND ${pageWhere}`);
   const turns = reader.prepare(
@@ -88,8 +99,11 @@ export function catalogue(reader: Reader): Catalogue {
     },
     roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
       const where = [below, agent, agent, state, state, limit] as const;
+      const isLive = state !== null && !isFinal(state as RunState);
       const rows =
-        session_id === null ? page.all(tenant, ...where) : pageOfSession.all(tenant, session_id, ...where);
+        session_id === null
+          ? (isLive ? pageOfLive : page).all(tenant, ...where)
+          : pageOfSession.all(tenant, session_id, ...where);
       return (rows as RunRow[]).map(headOf);
     },
     turns: (tenant, session_id, limit, above) =>
@@ -105,11 +119,18 @@ export function catalogue(reader: Reader): Catalogue {
       return row === undefined ? undefined : (JSON.parse(row.record) as RunRecord);
     },
     isErased: (tenant, run_id) => tomb.get(tenant, run_id) !== undefined,
-    feedEvents: (tenant, log, after, limit) =>
-      (feed.all(tenant, log, after, limit) as FeedRow[]).map(
-        (row) =>
-          new StoredEvent(row.id, row.ts, row.type, log, row.by_run, row.pos, row.seq, row.payload, null),
-      ),
+    feedEvents(tenant, log, after, limit, bytesMax) {
+      const events: StoredEvent[] = [];
+      let bytes = 0;
+      for (const row of feed.iterate(tenant, log, after, limit) as Iterable<FeedRow>) {
+        const { id, ts, type, by_run, pos, seq, payload } = row;
+        const e = new StoredEvent(id, ts, type, log, by_run, pos, seq, payload, null);
+        bytes += weightOf(e);
+        if (bytes > bytesMax && events.length > 0) break;
+        events.push(e);
+      }
+      return events;
+    },
     oldestOfFeed: (tenant, log) => (oldest.get(tenant, log) as { pos: number }).pos,
     snapshotBefore(tenant, log, view, pos) {
       const row = snapshot.get(tenant, log, view, pos) as { pos: number; transcript: string } | undefined;

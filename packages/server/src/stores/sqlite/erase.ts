@@ -73,15 +73,15 @@ export function eraser(parts: EraserParts): Eraser {
       }
     });
     // The rows are gone, so nobody can erase the tree again: what fails here keeps nothing else from going.
-    try {
-      for (const [tenant, refs] of blobs) if (refs.length > 0) await unreferred(tenant, refs);
-    } finally {
-      try {
-        await erased(roots);
-      } finally {
-        await emptyLog();
-      }
-    }
+    await doEach([
+      ...[...blobs].map(
+        ([tenant, refs]) =>
+          () =>
+            unreferred(tenant, refs),
+      ),
+      () => erased(roots),
+      emptyLog,
+    ]);
   }
 
   /** What was removed must not wait in the write-ahead log either. */
@@ -133,6 +133,13 @@ export function eraser(parts: EraserParts): Eraser {
       if (isInLog) await emptyLog();
     },
   };
+}
+
+/** Does each in turn, whatever becomes of those before it, and throws what failed first. */
+async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Every table that holds something of a run has its line here. */

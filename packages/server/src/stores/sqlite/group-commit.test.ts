@@ -11,11 +11,12 @@ import { watch } from "./watch.js";
 const tenant = "acme";
 const clock = { now: () => 0, monotonic: () => 0 };
 
-it("an append that is refused for a head that cannot be read leaves nothing in its batch", async () => {
-  const heads = runMap<Head>();
-  const written: Write[] = [];
-  let isDamaged = false;
-  const commits = groupCommit({
+const heads = runMap<Head>();
+const written: Write[] = [];
+let isDamaged = false;
+
+function commitsHere() {
+  return groupCommit({
     clock,
     age: { now: () => 0, save: () => ["setMeta", "age", ""] },
     ids: idSource(() => 0),
@@ -24,7 +25,9 @@ it("an append that is refused for a head that cannot be read leaves nothing in i
     watch: watch(clock, heads),
     writer: {
       condition: "ok",
-      write: async (list) => void written.push(...list),
+      async write(list) {
+        for (const row of list) written.push(row);
+      },
       truncate: async () => {},
       close: async () => {},
     },
@@ -38,6 +41,10 @@ it("an append that is refused for a head that cannot be read leaves nothing in i
     lastRow: 0,
     moved: () => {},
   });
+}
+
+it("an append that is refused for a head that cannot be read leaves nothing in its batch", async () => {
+  const commits = commitsHere();
   const create = (run_id: string) => (commit: Commit) => {
     isDamaged = false;
     const { run } = feedHead(tenant, run_id);
@@ -56,4 +63,12 @@ it("an append that is refused for a head that cannot be read leaves nothing in i
   expect(JSON.stringify(written)).not.toContain("run_a");
   expect(heads.get(tenant, "run_a")).toBeUndefined();
   expect(heads.get(tenant, `feed:${tenant}:runs`)?.views.default.pos).toBe(1);
+});
+
+it("any number of rows that belong to no log is written at once", async () => {
+  written.length = 0;
+  // A row for every feed of every tenant, as when feeds are pruned.
+  const rows = Array.from({ length: 300_000 }, (): Write => ["pruneGrants", 0]);
+  await commitsHere().also(rows);
+  expect(written).toHaveLength(rows.length);
 });

@@ -101,6 +101,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   let others: OtherRows[] = [];
   let gathering = newGathering();
   let writing: Gathering | undefined;
+  /** Is stored, and nobody has been told yet. */
+  let untold: Gathering | undefined;
   const jobs: (() => Promise<void>)[] = [];
   let isAlone = false;
   let isCalled = false;
@@ -150,7 +152,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     waiting = [];
     for (const rows of others.splice(0)) {
       gathering.also.push(rows);
-      gathering.others.push(...rows.list);
+      for (const row of rows.list) gathering.others.push(row);
     }
     const nowMs = clock.now();
     for (const of of asked) decide(of, nowMs);
@@ -174,8 +176,9 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       unstoredOf: (run_id) =>
         isWritten(run_id) ? [...(writing?.records ?? []), ...records].filter(by(run_id)) : [],
       isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
-      // Whoever has just written to it has renewed it.
-      leaseLost: (run_id) => !isWritten(run_id) && watch.leaseLost(tenant, run_id),
+      // Whoever has just written to it has renewed it, or does so when told that it is stored.
+      leaseLost: (run_id) =>
+        !isWritten(run_id) && untold?.fresh.has(tenant, run_id) !== true && watch.leaseLost(tenant, run_id),
       createdUnder: (key) =>
         keyed.get(tenant, key) ?? writing?.keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
       liveRuns: () => watch.liveRuns(tenant) + bornIn(writing) + bornIn(gathering),
@@ -237,7 +240,9 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     lastRow = asOf;
     step?.done();
     // The next one first: telling everybody takes its time, and the disk is free.
+    untold = batch;
     gather();
+    untold = undefined;
     if (!isEmpty(gathering)) void flush();
     for (const { resolve } of also) resolve();
     for (const one of asked) {

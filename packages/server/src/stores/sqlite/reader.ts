@@ -12,7 +12,8 @@ export interface Reader {
 export interface Query {
   get(...values: (string | number | null)[]): unknown;
   all(...values: (string | number | null)[]): unknown[];
-  iterate(): Iterable<unknown>;
+  /** Row by row: whoever leaves early has read no more than that. */
+  iterate(...values: (string | number | null)[]): Iterable<unknown>;
 }
 
 /** A connection that only reads. SQLite takes a page that the disk cannot read for one that is damaged. */
@@ -48,9 +49,9 @@ export function openReader(path: string, failed: (error: unknown) => void = () =
             throw told(error);
           }
         },
-        *iterate() {
+        *iterate(...values) {
           try {
-            yield* statement.iterate();
+            yield* statement.iterate(...values);
           } catch (error) {
             throw told(error);
           }

@@ -172,7 +172,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
       }
       if (head === undefined || after >= head.views[view].pos) return nothing;
       if (isFeedLog(run_id)) {
-        const entries = runs.feedEvents(tenant, run_id, after, cutEvents);
+        const entries = runs.feedEvents(tenant, run_id, after, cutEvents, bytesMax);
         // Whoever is that far behind what is kept begins anew, and is told so.
         return entries[0]?.pos === after + 1 ? stretchOf(entries) : nothing;
       }
