@@ -196,6 +196,7 @@ describe("a stream ticket", () => {
       { run_id: foreign },
       { runs: [run_id, "run_unknown"] },
       { runs: [run_id, foreign] },
+      { run_id: "feed:alice:runs" },
     ]) {
       const { status, code } = await make(body);
       expect([body, status, code]).toEqual([body, 404, "KAI-RUN-MISSING-0001"]);
