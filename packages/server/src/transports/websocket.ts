@@ -1,7 +1,7 @@
 // WebSocket: the same streams in text frames. Frames are made once and shared like all bytes, so they are written
 // to the socket directly; the library does the handshake, control frames and the closing.
 
-import { type Dialect, dialects, errorTable, isObject, koder, RunwireError } from "@runwire/protocol";
+import { type Dialect, dialects, isObject, koder, RunwireError } from "@runwire/protocol";
 import type { WebSocket } from "ws";
 import { badParam } from "../http/check.js";
 import { backpressureOf, checkSnapshot, cursorText, viewOf } from "../http/query.js";
@@ -40,9 +40,6 @@ export function webSockets(rooms: Rooms): Sockets {
       const opening = await openAt(rooms, run, dialect, view, { cursor: cursorText(query, req), snapshot });
       const ws = await accept(upgrade);
       const { sink, attach } = socketSink(rooms, ws, upgrade);
-      ws.on("message", (_data, isBinary) => {
-        if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
-      });
       if (opening.finished) {
         sink.close("finished");
         return;
