@@ -39,7 +39,9 @@ export function webSockets(rooms: Rooms): Sockets {
       const run = await followableHead(rooms, key, view);
       const opening = await openAt(rooms, run, dialect, view, { cursor: cursorText(query, req), snapshot });
       const ws = await accept(upgrade);
-      const { sink, attach } = socketSink(rooms, ws, upgrade);
+      const { sink, attach, isOver } = socketSink(rooms, ws, upgrade);
+      // It has nothing to say here, but what it says counts.
+      void inOrder(rooms, ws, upgrade, isOver, Promise.resolve(), async () => {});
       if (opening.finished) {
         sink.close("finished");
         return;
