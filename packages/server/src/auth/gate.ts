@@ -20,7 +20,7 @@ export interface Gate {
 export interface GateParts {
   /** Null on an open server. */
   readonly credentials: Credentials | null;
-  readonly grants: Store["grants"];
+  readonly store: Pick<Store, "grants" | "head">;
   readonly clock: Clock;
 }
 
@@ -40,7 +40,8 @@ export const csrfHeader = "x-runwire-csrf";
 /** A ticket must be used for the first time within this. */
 export const ticketFirstUseMs = 60_000;
 
-export function gate({ credentials, grants, clock }: GateParts): Gate {
+export function gate({ credentials, store, clock }: GateParts): Gate {
+  const { grants } = store;
   const isOver = ({ credential, endsMs }: Pick<Caller, "credential" | "endsMs">): boolean =>
     endsMs <= clock.now() || (credentials?.isRevoked(credential) ?? false);
 
@@ -49,19 +50,19 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
     return grant?.kind === kind && !isOver(grant) ? grant : undefined;
   }
 
-  async function byTicket(route: Route, asked: Question, secret: string) {
+  async function byTicket(route: Route, asked: Question, secret: string): Promise<Caller> {
     const grant = await granted("ticket", secret);
     const refused = (): RunwireError => new RunwireError("KAI-AUTH-TICKET-0001");
     if (grant === undefined) throw refused();
-    const bound = new Set(grant.resource as readonly string[]);
-    const needed = route.ticket?.(asked) ?? [];
-    if (!needed.every((resource) => bound.has(resource))) throw refused();
+    const caller = { ...callerOf(grant), only: new Set(grant.resource as readonly string[]) };
+    for (const resource of route.ticket?.(asked) ?? [])
+      if (!(await mayOpen(store, caller, resource))) throw refused();
     const nowMs = clock.now();
     if (grant.usedMs === null) {
       if (nowMs > grant.madeMs + ticketFirstUseMs) throw refused();
       await grants.use(grant.hash, nowMs);
     }
-    return { ...callerOf(grant), only: bound };
+    return caller;
   }
 
   async function byCookie(req: IncomingMessage, secret: string): Promise<Caller> {
@@ -98,6 +99,21 @@ export function gate({ credentials, grants, clock }: GateParts): Gate {
 export function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
+
+/** Whether this is among what a ticket was made for. A session's runs are, also those that began after it was made. */
+export async function mayOpen(
+  { head }: Pick<Store, "head">,
+  { tenant, only }: Pick<Caller, "tenant" | "only">,
+  resource: string,
+): Promise<boolean> {
+  if (only === undefined || only.has(resource)) return true;
+  const hasSession = [...only].some((bound) => bound.startsWith("session:"));
+  if (!hasSession || !resource.startsWith(runPrefix)) return false;
+  const session_id = (await head({ tenant, run_id: resource.slice(runPrefix.length) }))?.run.session_id;
+  return session_id != null && only.has(`session:${session_id}`);
+}
+
+const runPrefix = "run:";
 
 function callerOf({ tenant, scopes: held, credential, endsMs }: Grant): Caller {
   return { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };

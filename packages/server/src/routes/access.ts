@@ -33,7 +33,7 @@ const newTicket = z.strictObject({
   runs: z.array(id).min(1).max(50).nullish().describe("for several runs on one connection"),
   run_list: z.literal(true).nullish(),
   inbox: z.literal(true).nullish(),
-  session_id: id.nullish(),
+  session_id: id.nullish().describe("for the runs of a session, also for those that begin later"),
   ttl_s: z
     .int()
     .min(1)

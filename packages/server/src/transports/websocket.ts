@@ -3,6 +3,7 @@
 
 import { type Dialect, dialects, isObject, koder, RunwireError } from "@runwire/protocol";
 import type { WebSocket } from "ws";
+import { mayOpen } from "../auth/gate.js";
 import { badParam } from "../http/check.js";
 import { backpressureOf, checkSnapshot, cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
@@ -106,7 +107,8 @@ async function obey(
     if (typeof run_id !== "string") throw badParam("`run_id`", "takes a run");
     if (message.type === "subscribe") {
       // A ticket opens what it was made for, and nothing more.
-      if (caller.only?.has(`run:${run_id}`) === false) throw new RunwireError("KAI-AUTH-TICKET-0001");
+      if (!(await mayOpen(rooms.store, caller, `run:${run_id}`)))
+        throw new RunwireError("KAI-AUTH-TICKET-0001");
       const after = message.after ?? undefined;
       if (after !== undefined && typeof after !== "string" && typeof after !== "number")
         throw badParam("`after`", "takes a number");
