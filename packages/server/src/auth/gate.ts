@@ -45,16 +45,26 @@ export function gate({ credentials, store, clock }: GateParts): Gate {
   const isOver = ({ credential, endsMs }: Pick<Caller, "credential" | "endsMs">): boolean =>
     endsMs <= clock.now() || (credentials?.isRevoked(credential) ?? false);
 
-  async function granted(kind: Grant["kind"], secret: string): Promise<Grant | undefined> {
+  /** Undefined where it is over, or what it was made with is. */
+  async function granted(
+    kind: Grant["kind"],
+    secret: string,
+  ): Promise<{ readonly grant: Grant; readonly caller: Caller } | undefined> {
     const grant = await grants.get(hashOf(secret));
-    return grant?.kind === kind && !isOver(grant) ? grant : undefined;
+    if (grant?.kind !== kind) return undefined;
+    const session = kind === "session" ? grant.hash : sessionIn(grant.credential);
+    const maker = session === undefined ? grant : await grants.get(session);
+    if (maker === undefined) return undefined;
+    const caller = callerOf(grant, maker.credential, session);
+    return isOver(caller) ? undefined : { grant, caller };
   }
 
   async function byTicket(route: Route, asked: Question, secret: string): Promise<Caller> {
-    const grant = await granted("ticket", secret);
+    const found = await granted("ticket", secret);
     const refused = (): RunwireError => new RunwireError("KAI-AUTH-TICKET-0001");
-    if (grant === undefined) throw refused();
-    const caller = { ...callerOf(grant), only: new Set(grant.resource as readonly string[]) };
+    if (found === undefined) throw refused();
+    const { grant } = found;
+    const caller = { ...found.caller, only: new Set(grant.resource as readonly string[]) };
     for (const resource of route.ticket?.(asked) ?? [])
       if (!(await mayOpen(store, caller, resource))) throw refused();
     const nowMs = clock.now();
@@ -66,10 +76,10 @@ export function gate({ credentials, store, clock }: GateParts): Gate {
   }
 
   async function byCookie(req: IncomingMessage, secret: string): Promise<Caller> {
-    const grant = await granted("session", secret);
-    if (grant === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0003", "sign in again");
-    checkPage(req, grant.csrf ?? "");
-    return { ...callerOf(grant), session: grant.hash };
+    const found = await granted("session", secret);
+    if (found === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0003", "sign in again");
+    checkPage(req, found.grant.csrf ?? "");
+    return found.caller;
   }
 
   async function callerFor(route: Route, asked: Question): Promise<Caller> {
@@ -115,8 +125,24 @@ export async function mayOpen(
 
 const runPrefix = "run:";
 
-function callerOf({ tenant, scopes: held, credential, endsMs }: Grant): Caller {
-  return { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };
+/** What a ticket says it was made with, where that is a console's session: it ends when that is signed out. */
+export function inSession(session: string): string {
+  return `${consolePrefix}${session}`;
+}
+
+function sessionIn(credential: string): string | undefined {
+  return credential.startsWith(consolePrefix) ? credential.slice(consolePrefix.length) : undefined;
+}
+
+const consolePrefix = "console:";
+
+function callerOf(
+  { tenant, scopes: held, endsMs }: Grant,
+  credential: string,
+  session: string | undefined,
+): Caller {
+  const caller = { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };
+  return session === undefined ? caller : { ...caller, session };
 }
 
 export function bearerOf(req: IncomingMessage): string | undefined {

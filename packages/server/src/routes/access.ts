@@ -9,6 +9,7 @@ import {
   bearerOf,
   csrfHeader,
   hashOf,
+  inSession,
   isOtherSite,
   sessionCookie,
   sessionOf,
@@ -188,7 +189,7 @@ async function sessionGrant({ store }: Rooms, { req, caller }: Call): Promise<Gr
 }
 
 function derived(
-  { tenant, scopes, credential }: Caller,
+  { tenant, scopes, credential, session }: Caller,
   kind: Grant["kind"],
   secret: string,
   madeMs: number,
@@ -201,7 +202,7 @@ function derived(
     kind,
     tenant,
     scopes: held,
-    credential,
+    credential: session === undefined ? credential : inSession(session),
     resource: null,
     madeMs,
     usedMs: null,
