@@ -142,6 +142,7 @@ func (c *Client) connect(ctx context.Context, runID string, o FollowOptions, at 
 	body := &watched{body: response.Body, silence: o.silence, dead: cancel}
 	if o.Wire == JSONL {
 		lines := NewJSONLReader(body)
+		lines.wholeOnly = true
 		return read(lines.Next, at, o, each)
 	}
 	stream := NewSSEReader(body)

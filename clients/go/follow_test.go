@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -95,6 +96,35 @@ func TestAReaderCutOffMidRunGetsEveryEventOnce(t *testing.T) {
 		if request.Header.Get("Authorization") != "Bearer secret" || request.URL.Path != "/v1/agent/runs/run_1/stream" {
 			t.Error(request.URL, request.Header)
 		}
+	}
+}
+
+func TestALineThatACleanEndCutOffComesAgain(t *testing.T) {
+	line := func(seq int, name, payload string) string {
+		_, data, _ := strings.Cut(block(seq, fmt.Sprint("evt_", seq), name, payload), "data: ")
+		return strings.TrimSuffix(data, "\n")
+	}
+	first, last := line(1, "text.delta", `{"text":"x"}`), line(2, "run.lifecycle", `{"state":"done"}`)
+	lines := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", string(JSONL))
+			fmt.Fprint(w, text)
+		}
+	}
+	s := &script{answers: []func(http.ResponseWriter){lines(first + last[:40]), lines(last)}}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	ids := []string{}
+	options := FollowOptions{Wire: JSONL, Random: func() float64 { return 0 }}
+	err := (&Client{Base: server.URL}).Follow(context.Background(), "run_1", options, func(e Event) error {
+		ids = append(ids, e.ID)
+		return nil
+	})
+	if err != nil || !reflect.DeepEqual(ids, []string{"evt_1", "evt_2"}) {
+		t.Error(ids, err)
+	}
+	if sent := lastEventIDs(s); !reflect.DeepEqual(sent, []string{"", "1"}) {
+		t.Errorf("sent %q", sent)
 	}
 }
 

@@ -12,6 +12,8 @@ type JSONLReader struct {
 	lines *lineReader
 	line  int
 	over  error
+	// wholeOnly drops a last line without its line break: on a wire it may be half a line, and comes again.
+	wholeOnly bool
 }
 
 func NewJSONLReader(in io.Reader) *JSONLReader {
@@ -27,7 +29,7 @@ func (r *JSONLReader) Next() ([]byte, error) {
 	for r.over == nil {
 		line, err := r.lines.next()
 		r.over = err
-		if err != nil && err != io.EOF {
+		if err != nil && (err != io.EOF || r.wholeOnly) {
 			break
 		}
 		r.line++

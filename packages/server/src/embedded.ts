@@ -1,9 +1,16 @@
 // What a program that starts the gateway in its own process can do without a socket: write runs and follow them. Both go
 // the ways that requests go; there is only nobody to be let in.
 
-import { type Draft, dialects, type Message, type RunState, RunwireError, runwire } from "@runwire/protocol";
+import {
+  type Draft,
+  dialects,
+  isRunId,
+  type Message,
+  type RunState,
+  RunwireError,
+  runwire,
+} from "@runwire/protocol";
 import type { z } from "zod";
-import { openTenant } from "./auth/gate.js";
 import { badParam, checkBody } from "./http/check.js";
 import { idempotencyFor } from "./http/idempotency.js";
 import type { Appended, ProducerClaim } from "./log/accept.js";
@@ -11,7 +18,7 @@ import type { Rooms } from "./rooms.js";
 import { draftReader } from "./routes/append.js";
 import { begin } from "./routes/begin.js";
 import { newRun, runFor } from "./routes/runs.js";
-import { type FollowOptions, followRun } from "./transports/in-process.js";
+import { type FollowOptions, followRun, tenantNamed } from "./transports/in-process.js";
 import { readableHead } from "./transports/open.js";
 
 /** The body of `POST /v1/agent/runs`. */
@@ -51,9 +58,11 @@ export function embedded(rooms: Rooms): Embedded {
     run_id: string,
     values: readonly unknown[],
     dialectName: string,
-    { tenant = openTenant, claim }: Whose & { readonly claim?: ProducerClaim },
+    { claim, ...of }: Whose & { readonly claim?: ProducerClaim },
   ): Promise<Appended> {
     stays();
+    const tenant = tenantNamed(of.tenant);
+    if (!isRunId(run_id)) throw new RunwireError("KAI-RUN-MISSING-0001");
     const dialect = dialects.get(dialectName);
     if (dialect === undefined) throw badParam("`dialect`", `takes ${[...dialects.keys()].join(", ")}`);
     if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
@@ -70,8 +79,9 @@ export function embedded(rooms: Rooms): Embedded {
   }
 
   return {
-    async createRun(given, { tenant = openTenant, idempotencyKey } = {}) {
+    async createRun(given, { idempotencyKey, ...of } = {}) {
       stays();
+      const tenant = tenantNamed(of.tenant);
       const body = checkBody(newRun, given);
       const idempotency = idempotencyFor(idempotencyKey, body);
       const { body: made } = await begin(rooms, tenant, await runFor(rooms, tenant, body), idempotency);
@@ -80,9 +90,9 @@ export function embedded(rooms: Rooms): Embedded {
     },
     append: (run_id, drafts, of = {}) => appendAll(run_id, drafts, runwire.name, of),
     appendIn: (dialect, run_id, messages, of = {}) => appendAll(run_id, messages, dialect, of),
-    async heartbeat(run_id, { tenant = openTenant } = {}) {
+    async heartbeat(run_id, of = {}) {
       stays();
-      const key = { tenant, run_id };
+      const key = { tenant: tenantNamed(of.tenant), run_id };
       const { state, run } = await readableHead(rooms, key);
       store.renew(key);
       return { state, lease_ms: run.lease_ms };

@@ -137,7 +137,7 @@ async function startOn(
   const bus = memoryBus();
   store.onMoved(bus.publish);
   const folded = transcripts(store);
-  const entrance = gate({ credentials, grants: store.grants, clock });
+  const entrance = gate({ credentials, store, clock });
   const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
   open.add(blobs.close);
   store.onUnreferred(blobs.drop);

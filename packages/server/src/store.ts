@@ -152,7 +152,7 @@ export interface Grant {
   readonly kind: "ticket" | "session";
   readonly tenant: string;
   readonly scopes: readonly string[];
-  /** What it was made with, as `Caller` names it. */
+  /** What it was made with, as `Caller` names it; `console:<hash>` for a ticket of a session. */
   readonly credential: string;
   /** What it is good for, as JSON. */
   readonly resource: unknown;

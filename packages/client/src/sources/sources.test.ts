@@ -203,9 +203,34 @@ describe("over WebSocket", () => {
   test("a refused upgrade is asked about over HTTP, where the reason can be seen", async () => {
     const error = { code: "KAI-STREAM-CONN-0002", message: "replay window expired", retry: false };
     const gone = { kind: "refuse", status: 410, body: JSON.stringify({ error }) } as const;
-    server = await wireServer(log, [gone], gone);
+    server = await wireServer(log, [gone, gone]);
     await expect(readAll(socket(server.base))).rejects.toMatchObject({ code: error.code });
     expect(server.requests).toHaveLength(2);
+  });
+
+  test("an upgrade that failed in passing is tried again, also by who has nothing but tickets", async () => {
+    const unknown = JSON.stringify({ error: { code: "KAI-AUTH-TOKEN-0001", message: "why", retry: false } });
+    const { base, requests } = await serve([{ kind: "refuse", status: 503 }]);
+    // As a server answers that asks for credentials: a ticket opens streams and nothing else.
+    const byTicket: typeof fetch = async (url, init) =>
+      String(url).includes("ticket=") ? fetch(url, init) : new Response(unknown, { status: 401 });
+    const ticket = async () => "t";
+    const source = webSocketSource({ base, run_id, WebSocket, ticket, fetch: byTicket });
+    expect(await readAll(source)).toEqual(log);
+    expect(requests).toHaveLength(3);
+  });
+
+  test("what a stream left out is told as a gap to who has nothing but tickets", async () => {
+    const error = { code: "KAI-AUTH-TOKEN-0001", message: "why", retry: false };
+    const refusing = async () => new Response(JSON.stringify({ error }), { status: 401 });
+    const { base } = await serve([], [...log.slice(0, 2), ...log.slice(3)]);
+    const ticket = async () => "t";
+    const kinds: string[] = [];
+    for await (const { kind } of follow(
+      webSocketSource({ base, run_id, WebSocket, ticket, fetch: refusing }),
+    ))
+      kinds.push(kind);
+    expect(kinds).toEqual(["event", "event", "gap", ...log.slice(3).map(() => "event")]);
   });
 
   test("a reader that does not read is not buffered for without end", async () => {

@@ -3,7 +3,7 @@
 
 import { type ErrorCode, errorTable, isErrorCode, type Message, RunwireError } from "@runwire/protocol";
 import { unlessAborted } from "../abort.js";
-import { askJson, runPath, urlOf } from "../http.js";
+import { ask, urlOf } from "../http.js";
 import { limits } from "../limits.js";
 import { dialectOf, endingOf, pagesOf, type RunStreamOptions, runStreamPath } from "./run-stream.js";
 import type { Batches, Cursors, Ending, Source } from "./source.js";
@@ -28,8 +28,17 @@ export function webSocketSource(stream: WebSocketStreamOptions): Source {
     runs: [stream.run_id],
     silenceMsMax: "on" in construct.prototype ? limits.silenceMsMax : limits.unseenPingsMsMax,
     open: (at, signal) => readWebSocket(stream, at, signal),
-    page: pagesOf(stream),
+    page: pagesWithout(pagesOf(stream)),
   };
+}
+
+/** Stored events take no ticket: whoever has nothing else is not refused the stream for that, and is told the gap. */
+function pagesWithout(page: NonNullable<Source["page"]>): NonNullable<Source["page"]> {
+  return (...asked) =>
+    page(...asked).catch((error: unknown) => {
+      if (error instanceof RunwireError && error.code === "KAI-AUTH-TOKEN-0001") return [];
+      throw error;
+    });
 }
 
 function constructorOf(stream: WebSocketStreamOptions): NonNullable<WebSocketStreamOptions["WebSocket"]> {
@@ -50,12 +59,13 @@ async function* readWebSocket(stream: WebSocketStreamOptions, at: Cursors, signa
     return { close: "broken", cause };
   }
   signal.throwIfAborted();
-  const url = new URL(urlOf(stream, runStreamPath(stream, at, ticket)), globalThis.location?.href);
+  const path = runStreamPath(stream, at, ticket);
+  const url = new URL(urlOf(stream, path), globalThis.location?.href);
   url.protocol = url.protocol.replace("http", "ws");
   const socket = new construct(url.href, [subprotocol(dialectOf(stream).name)]) as Socket;
   const opened = { yet: false };
   const ending = yield* readSocket(socket, signal, opened);
-  return opened.yet || signal.aborted ? ending : await whyRefused(stream, ending, signal);
+  return opened.yet || signal.aborted ? ending : await whyRefused(stream, path, ending, signal);
 }
 
 async function* readSocket(socket: Socket, signal: AbortSignal, opened: { yet: boolean }): Batches {
@@ -144,12 +154,16 @@ function errorOfClose(code: number, reason: string): RunwireError {
   return new RunwireError(row?.[0] ?? "KAI-STREAM-PARAM-0001", `socket closed with ${code} ${reason}`.trim());
 }
 
-/** A socket never says why its upgrade was refused, so the same run is asked for over plain HTTP. */
+/** A socket never says why its upgrade was refused, so the same address, with the same ticket, is asked for over HTTP. */
 async function whyRefused(
   stream: WebSocketStreamOptions,
+  path: string,
   ending: Ending,
   signal: AbortSignal,
 ): Promise<Ending> {
-  const answer = await askJson(stream, { path: runPath(stream.run_id), signal });
-  return answer.ok ? ending : endingOf(answer);
+  const answer = await ask(stream, { path, headers: { accept: "text/event-stream" }, signal });
+  if (!answer.ok) return endingOf(answer);
+  // Its head has said enough. Fails where the body already has; there is nobody left to tell.
+  void answer.value.body?.cancel().catch(() => {});
+  return ending;
 }

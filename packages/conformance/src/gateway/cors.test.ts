@@ -73,7 +73,7 @@ describe("a page of an origin on the list", () => {
         expect(headers["access-control-allow-origin"]).toBe(origin);
         expect(words(headers["access-control-allow-methods"])).toContain(route.method.toLowerCase());
         const allowed = words(headers["access-control-allow-headers"]);
-        const understood = ["Authorization", "Content-Type", ...route.headers].map((name) =>
+        const understood = ["Authorization", "Content-Type", "X-Request-Id", ...route.headers].map((name) =>
           name.toLowerCase(),
         );
         // A browser lets a page ask for one simple range by itself.

@@ -12,10 +12,10 @@ import { forwardClock, type UnderTest, underTest } from "./under-test.js";
 
 const clock = forwardClock();
 const keyed = underTest(startGateway, { auth: "keys", connectionsPerTenantMax: 50 }, clock);
-const jwtSecret = "a secret of more than thirty-two bytes";
+let jwtSecret = "a secret of more than thirty-two bytes";
 const signed = underTest(
   startGateway,
-  { auth: "jwt", jwtSecret, jwtIssuer: "issuer", jwtAudience: "runwire" },
+  () => ({ auth: "jwt", jwtSecret, jwtIssuer: "issuer", jwtAudience: "runwire" }),
   clock,
 );
 let alice: Key;
@@ -150,6 +150,29 @@ describe("what was opened with a credential", () => {
     await write(signed.url, long, run_id, text("said later"));
     await expectEnded(theirs, "said later");
     await stay(staying, "said later");
+  });
+});
+
+describe("a secret that is replaced", () => {
+  it("ends the sessions and tickets of the tokens that it signed [RW-SESSION-3] [RW-TICKET-3]", async () => {
+    const headers = bearer(token(3600_000));
+    const run_id = await newRun(signed.url, headers);
+    const made = (path: string, body: object) => ask(signed.url, { method: "POST", path, headers, body });
+    const [cookie = ""] = (await made("/v1/session", {})).headers["set-cookie"] ?? [];
+    const { ticket } = (await made("/v1/stream-tickets", { run_id })).body;
+    const statuses = async (): Promise<readonly number[]> => [
+      (await ask(signed.url, { path: `${runPath(run_id, "stream")}?ticket=${ticket}` })).status,
+      (await ask(signed.url, { path: "/v1/session", headers: { Cookie: cookie.split(";")[0] ?? "" } }))
+        .status,
+    ];
+    await signed.restart();
+    expect(await statuses()).toEqual([200, 200]);
+    jwtSecret = "another secret of more than thirty-two bytes";
+    await signed.restart();
+    expect(await statuses()).toEqual([401, 401]);
+    expect((await ask(signed.url, { path: "/v1/session", headers })).status).toBe(401);
+    const fresh = bearer(token(3600_000));
+    expect((await ask(signed.url, { path: "/v1/session", headers: fresh })).status).toBe(200);
   });
 });
 

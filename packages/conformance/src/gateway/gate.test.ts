@@ -159,6 +159,22 @@ describe("every route", () => {
     });
   }, 120_000);
 
+  it("that starts runs and tells them asks for both scopes [RW-AUTH-3] [RW-LOOM-5]", async () => {
+    const runs = async () => (await ask(server.url, { path: "/v1/agent/runs", headers: alice.headers })).text;
+    const before = await runs();
+    const writer = await newKey(createKey, server, "alice", { scopes: ["write"] });
+    const socket = await openReading("websocket", server.url, "/v1/loom", writer.headers);
+    socket.send({ type: "run", id: "a", message: "repeat what was said" });
+    await socket.until(({ heard }) => heard.length > 0);
+    expect(JSON.parse(socket.heard[0]?.data ?? "")).toMatchObject({
+      type: "error",
+      id: "a",
+      code: "KAI-AUTH-SCOPE-0001",
+    });
+    expect(await runs()).toBe(before);
+    socket.stop();
+  });
+
   it(
     "takes no credential in its address, good or bad [RW-AUTH-4]",
     () =>

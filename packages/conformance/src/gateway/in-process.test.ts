@@ -171,6 +171,31 @@ describe("a reader in the server's own process", () => {
     expect((await keyed()).run_id).toBe((await keyed()).run_id);
   });
 
+  it("names no feed, and no tenant that there cannot be [RW-EMBED-2]", async () => {
+    const feed = "feed:default:runs";
+    const list = () => call(gateway.url, "GET", "/v1/agent/runs");
+    const before = (await list()).text;
+    for (const asked of [
+      () => gateway.append(feed, [lifecycle("running")]),
+      () => gateway.appendIn("runtime", feed, [{ type: "model.delta", payload: { text: "x" } }]),
+      () => gateway.heartbeat(feed),
+      () => whole(gateway.follow({ run: feed })),
+    ])
+      await expect(asked()).rejects.toMatchObject({ code: "KAI-RUN-MISSING-0001" });
+    expect((await list()).text).toBe(before);
+    for (const tenant of ["../../x", "Acme", "", "a".repeat(64)]) {
+      for (const asked of [
+        () => gateway.createRun({ producer: "external" }, { tenant }),
+        () => gateway.append(run, [text("x")], { tenant }),
+        () => gateway.heartbeat(run, { tenant }),
+        () => whole(gateway.follow({ run, tenant })),
+      ])
+        await expect(asked()).rejects.toMatchObject({ code: "KAI-STREAM-PARAM-0001" });
+    }
+    const { run_id } = await gateway.createRun({ producer: "external" }, { tenant: "acme" });
+    expect(await gateway.heartbeat(run_id, { tenant: "acme" })).toMatchObject({ state: "running" });
+  });
+
   it("is told that its run was erased, and that the gateway leaves, each by its code [RW-EMBED-2]", async () => {
     const gone = await createRun(gateway.url);
     const erased = whole(gateway.follow({ run: gone }));

@@ -384,6 +384,25 @@ describe("a tenant", () => {
     raw.socket.destroy();
   });
 
+  it("counts the messages on a socket that takes none [RW-LIMIT-2]", async () => {
+    const { url, acme } = await served({ requestsPerSecond: 50 });
+    const raw = await rawConnection(url);
+    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
+    const head = [...upgrade, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    const path = streamPath({ run_id: await acme.run() });
+    raw.write(requestText(url, "GET", path, [`Authorization: ${acme.bearer.Authorization}`, ...head]));
+    await raw.until((answer) => answer.includes("101"));
+    const frame = (opcode: number, said: string): Buffer =>
+      Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | said.length, 0, 0, 0, 0]), Buffer.from(said)]);
+    raw.socket.write(
+      Buffer.concat([...Array.from({ length: 100 }, () => frame(1, "hello")), frame(9, "all sent")]),
+    );
+    await raw.until((answer) => answer.includes("all sent"));
+    const asked = await Promise.all(Array.from({ length: 5 }, () => acme.call("GET", "/v1/dialects")));
+    expect(asked.map(({ status }) => status)).toContain(429);
+    raw.socket.destroy();
+  });
+
   it("has so many live runs at once, and another when one has ended [RW-LIMIT-3]", async () => {
     const { acme, globex } = await served({ liveRunsPerTenantMax: 2 });
     const [run_id] = [await acme.run(), await acme.run()];

@@ -257,6 +257,27 @@ describe("a session", () => {
     stays.stop();
   });
 
+  it("takes its tickets with it when it is signed out, and their streams [RW-SESSION-3] [RW-TICKET-3]", async () => {
+    const [one, another] = [await signedIn(), await signedIn()];
+    const pathWith = async (headers: Headers): Promise<string> => {
+      const asked = { method: "POST", path: "/v1/stream-tickets", headers, body: { run_id } };
+      return `${runPath(run_id, "stream")}?ticket=${(await ask(server.url, asked)).body.ticket}`;
+    };
+    const [path, theirs] = [await pathWith(one.own), await pathWith(another.own)];
+    const [gone, stays] = [
+      await openReading("sse", server.url, path),
+      await openReading("sse", server.url, theirs),
+    ];
+    await ask(server.url, { method: "DELETE", path: "/v1/session", headers: one.own });
+    expect((await gone.ended).clean).toBe(true);
+    expect(gone.heard.at(-1)?.event).toBe("closing");
+    const { status, code } = await ask(server.url, { path });
+    expect([status, code]).toEqual([401, "KAI-AUTH-TICKET-0001"]);
+    expect(stays.heard.some(({ event }) => event === "closing")).toBe(false);
+    expect((await ask(server.url, { path: theirs })).status).toBe(200);
+    stays.stop();
+  });
+
   it("outlives a restart [RW-SESSION-3]", async () => {
     const { cookie, own } = await signedIn();
     await server.restart();

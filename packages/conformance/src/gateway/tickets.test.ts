@@ -130,6 +130,60 @@ describe("a stream ticket", () => {
     many.stop();
   });
 
+  it("opens every run of its session, also a later one and a child, and no other [RW-TICKET-1]", async () => {
+    const runOf = async (session_id: string): Promise<string> => {
+      const body = { prompt: "go", producer: "external", lease_ms: 86_400_000, session_id };
+      const made = await ask(server.url, {
+        method: "POST",
+        path: "/v1/agent/runs",
+        headers: alice.headers,
+        body,
+      });
+      return made.body.run_id as string;
+    };
+    const ticket = await ticketFor({ session_id: "ses_mine" });
+    // Named as what has no session might be.
+    const nobodys = await Promise.all(["null", "undefined"].map((session_id) => ticketFor({ session_id })));
+    const [mine, next, theirs] = [await runOf("ses_mine"), await runOf("ses_mine"), await runOf("ses_other")];
+    const child = `${mine}_child`;
+    await write(server.url, alice.headers, mine, {
+      type: "child.spawn",
+      payload: { child_id: child, prompt: "help" },
+    });
+    for (const wire of wireNames) {
+      const reading = await openReading(wire, server.url, streamOf(mine, ticket));
+      await reading.until(({ events }) => events.length > 0);
+      reading.stop();
+    }
+    for (const upgrade of [false, true]) {
+      const opens = upgrade ? 101 : 200;
+      const many = (runs: string): string => `/v1/agent/stream?runs=${runs}&ticket=${ticket}`;
+      expect(await statusOf(many(`${mine},${next}:1,${child}`), upgrade)).toBe(opens);
+      expect(await statusOf(many(`${mine},${theirs}`), upgrade)).toBe(401);
+      for (const id of [theirs, foreign, "run_unknown"])
+        expect(await statusOf(streamOf(id, ticket), upgrade)).toBe(401);
+      for (const no of nobodys) expect(await statusOf(streamOf("run_unknown", no), upgrade)).toBe(401);
+    }
+    expect(await statusOf(`/v1/agent/runs/stream?ticket=${ticket}`)).toBe(401);
+    // Another tenant may have a session of the same name.
+    expect(await statusOf(streamOf(mine, await ticketFor({ session_id: "ses_mine" }, bob.headers)))).toBe(
+      401,
+    );
+
+    const many = await openReading("websocket", server.url, `/v1/agent/stream?ticket=${ticket}`);
+    many.send({ type: "subscribe", run_id: theirs });
+    many.send({ type: "subscribe", run_id: next });
+    await many.until(({ events }) => events.some((e) => e.type === "run.lifecycle"));
+    const told = many.heard.map(({ data }) => JSON.parse(data) as { type: string; run_id: string });
+    expect(told[0]).toMatchObject({
+      type: "error",
+      run_id: theirs,
+      error: { code: "KAI-AUTH-TICKET-0001" },
+    });
+    expect(new Set(told.slice(1).map((e) => e.run_id))).toEqual(new Set([next]));
+    many.stop();
+  });
+
   it("is first used within a minute, and then until it ends, also on the next server [RW-TICKET-2]", async () => {
     const [late, used] = [await ticketFor({ run_id }), await ticketFor({ run_id, ttl_s: 7200 })];
     clock.pass(59_000);
@@ -196,6 +250,7 @@ describe("a stream ticket", () => {
       { run_id: foreign },
       { runs: [run_id, "run_unknown"] },
       { runs: [run_id, foreign] },
+      { run_id: "feed:alice:runs" },
     ]) {
       const { status, code } = await make(body);
       expect([body, status, code]).toEqual([body, 404, "KAI-RUN-MISSING-0001"]);

@@ -238,6 +238,37 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     client.close();
   });
 
+  it("drops the line of a session over HTTP/2 that its end has cut off, also where it is whole [RW-APPEND-4]", async () => {
+    const client = await session();
+    const run_id = await newRun(server.url, alice.headers);
+    const stream = client.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      authorization: alice.headers.Authorization,
+      "content-type": "application/x-ndjson",
+    });
+    let said = "";
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    stream.on("error", () => {});
+    stream.write(`${JSON.stringify(text("stays"))}\n`);
+    await expect.poll(() => said).toContain('"last_pos":3');
+    stream.write(JSON.stringify(text("goes")));
+    // Answered after it, on the same connection: the line has come, and then the end.
+    await whole(client, "/livez");
+    stream.destroy();
+    await whole(client, "/livez");
+    await write(server.url, alice.headers, run_id, lifecycle("done"));
+    const log = await ask(server.url, {
+      path: `${runPath(run_id, "events")}?detail=full`,
+      headers: alice.headers,
+    });
+    expect(log.text).toContain("stays");
+    expect(log.text).not.toContain("goes");
+    client.close();
+  });
+
   it("reads a session over HTTP/2 no further while its answers are not read", async () => {
     const folder = mkdtempSync(join(tmpdir(), "runwire-tls-"));
     const gateway = await startGateway({

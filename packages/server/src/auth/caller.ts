@@ -8,7 +8,7 @@ export type Scope = (typeof scopes)[number];
 export interface Caller {
   readonly tenant: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** What it was let in by, without the secret: `open`, `key:<id>`, `jwt:<sha256 of the token, 16 hex>`. */
+  /** What it was let in by, without the secret: `open`, `key:<id>`, `jwt:<whose tokens>-<sha256 of this, 16 hex>`. */
   readonly credential: string;
   /** When that ends, in wall-clock ms; Infinity where it does not. */
   readonly endsMs: number;

@@ -20,7 +20,7 @@ export interface Gate {
 export interface GateParts {
   /** Null on an open server. */
   readonly credentials: Credentials | null;
-  readonly grants: Store["grants"];
+  readonly store: Pick<Store, "grants" | "head">;
   readonly clock: Clock;
 }
 
@@ -40,35 +40,46 @@ export const csrfHeader = "x-runwire-csrf";
 /** A ticket must be used for the first time within this. */
 export const ticketFirstUseMs = 60_000;
 
-export function gate({ credentials, grants, clock }: GateParts): Gate {
+export function gate({ credentials, store, clock }: GateParts): Gate {
+  const { grants } = store;
   const isOver = ({ credential, endsMs }: Pick<Caller, "credential" | "endsMs">): boolean =>
     endsMs <= clock.now() || (credentials?.isRevoked(credential) ?? false);
 
-  async function granted(kind: Grant["kind"], secret: string): Promise<Grant | undefined> {
+  /** Undefined where it is over, or what it was made with is. */
+  async function granted(
+    kind: Grant["kind"],
+    secret: string,
+  ): Promise<{ readonly grant: Grant; readonly caller: Caller } | undefined> {
     const grant = await grants.get(hashOf(secret));
-    return grant?.kind === kind && !isOver(grant) ? grant : undefined;
+    if (grant?.kind !== kind) return undefined;
+    const session = kind === "session" ? grant.hash : sessionIn(grant.credential);
+    const maker = session === undefined ? grant : await grants.get(session);
+    if (maker === undefined) return undefined;
+    const caller = callerOf(grant, maker.credential, session);
+    return isOver(caller) ? undefined : { grant, caller };
   }
 
-  async function byTicket(route: Route, asked: Question, secret: string) {
-    const grant = await granted("ticket", secret);
+  async function byTicket(route: Route, asked: Question, secret: string): Promise<Caller> {
+    const found = await granted("ticket", secret);
     const refused = (): RunwireError => new RunwireError("KAI-AUTH-TICKET-0001");
-    if (grant === undefined) throw refused();
-    const bound = new Set(grant.resource as readonly string[]);
-    const needed = route.ticket?.(asked) ?? [];
-    if (!needed.every((resource) => bound.has(resource))) throw refused();
+    if (found === undefined) throw refused();
+    const { grant } = found;
+    const caller = { ...found.caller, only: new Set(grant.resource as readonly string[]) };
+    for (const resource of route.ticket?.(asked) ?? [])
+      if (!(await mayOpen(store, caller, resource))) throw refused();
     const nowMs = clock.now();
     if (grant.usedMs === null) {
       if (nowMs > grant.madeMs + ticketFirstUseMs) throw refused();
       await grants.use(grant.hash, nowMs);
     }
-    return { ...callerOf(grant), only: bound };
+    return caller;
   }
 
   async function byCookie(req: IncomingMessage, secret: string): Promise<Caller> {
-    const grant = await granted("session", secret);
-    if (grant === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0003", "sign in again");
-    checkPage(req, grant.csrf ?? "");
-    return { ...callerOf(grant), session: grant.hash };
+    const found = await granted("session", secret);
+    if (found === undefined) throw new RunwireError("KAI-AUTH-TOKEN-0003", "sign in again");
+    checkPage(req, found.grant.csrf ?? "");
+    return found.caller;
   }
 
   async function callerFor(route: Route, asked: Question): Promise<Caller> {
@@ -99,8 +110,39 @@ export function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
-function callerOf({ tenant, scopes: held, credential, endsMs }: Grant): Caller {
-  return { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };
+/** Whether this is among what a ticket was made for. A session's runs are, also those that began after it was made. */
+export async function mayOpen(
+  { head }: Pick<Store, "head">,
+  { tenant, only }: Pick<Caller, "tenant" | "only">,
+  resource: string,
+): Promise<boolean> {
+  if (only === undefined || only.has(resource)) return true;
+  const hasSession = [...only].some((bound) => bound.startsWith("session:"));
+  if (!hasSession || !resource.startsWith(runPrefix)) return false;
+  const session_id = (await head({ tenant, run_id: resource.slice(runPrefix.length) }))?.run.session_id;
+  return session_id != null && only.has(`session:${session_id}`);
+}
+
+const runPrefix = "run:";
+
+/** What a ticket says it was made with, where that is a console's session: it ends when that is signed out. */
+export function inSession(session: string): string {
+  return `${consolePrefix}${session}`;
+}
+
+function sessionIn(credential: string): string | undefined {
+  return credential.startsWith(consolePrefix) ? credential.slice(consolePrefix.length) : undefined;
+}
+
+const consolePrefix = "console:";
+
+function callerOf(
+  { tenant, scopes: held, endsMs }: Grant,
+  credential: string,
+  session: string | undefined,
+): Caller {
+  const caller = { tenant, scopes: new Set<Scope>(held.filter(isScope)), credential, endsMs };
+  return session === undefined ? caller : { ...caller, session };
 }
 
 export function bearerOf(req: IncomingMessage): string | undefined {

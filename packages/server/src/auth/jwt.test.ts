@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { exportJWK, exportSPKI, type JWTPayload } from "jose";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Clock } from "../clock.js";
-import { type Caller, type Credentials, type Scope, scopes } from "./caller.js";
+import { type Credentials, type Scope, scopes } from "./caller.js";
 import { type JwtOptions, jwtCredentials } from "./jwt.js";
 import { type Issuer, issuer, type SigningKey, sign, signingKey } from "./testing/issuer.js";
 
@@ -72,13 +72,13 @@ describe("a token", () => {
     for (const one of keys) {
       const token = await sign(one, claims);
       const hash = createHash("sha256").update(token).digest("hex");
-      const caller: Caller = {
+      const caller = await credentials.check(token);
+      expect(caller).toEqual({
         tenant: "acme",
         scopes: new Set(["read", "write"]),
-        credential: `jwt:${hash.slice(0, 16)}`,
+        credential: expect.stringMatching(new RegExp(`^jwt:[0-9a-f]{8}-${hash.slice(0, 16)}$`)),
         endsMs: (nowS + 605) * 1000,
-      };
-      expect(await credentials.check(token)).toEqual(caller);
+      });
       expect(credentials.isRevoked(caller.credential)).toBe(false);
     }
     expect(await sharing().check(shared(claims))).toMatchObject({ tenant: "acme" });
@@ -174,6 +174,21 @@ describe("a token", () => {
   it("is all that lets in: what keys or an open server let in before is over", () => {
     for (const credential of ["open", "key:aaaaaaaaaaaa", ""])
       expect(sharing().isRevoked(credential)).toBe(true);
+  });
+
+  it("is over for what it let in when the secret, the issuer or the audience is another one", async () => {
+    const { credential } = await sharing().check(shared(claims));
+    expect(sharing().isRevoked(credential)).toBe(false);
+    const others: readonly Partial<JwtOptions>[] = [
+      { secret: `${secret}!` },
+      { issuer: "https://other.example" },
+      { audience: "billing" },
+      { tenantClaim: "org" },
+    ];
+    for (const other of others) {
+      expect(trusting({ jwksUrl: undefined, secret, ...other }).isRevoked(credential)).toBe(true);
+    }
+    expect(trusting().isRevoked(credential)).toBe(true);
   });
 
   it("may take its tenant from another claim, but from nothing it inherits", async () => {

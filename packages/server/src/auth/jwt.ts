@@ -2,7 +2,7 @@
 // Which of the two is the operator's choice and never the token's: each allows its own algorithms only, and whatever
 // key a token's header carries or points to is not looked at.
 
-import { createHash } from "node:crypto";
+import { createHash, scryptSync } from "node:crypto";
 import { RunwireError } from "@runwire/protocol";
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { Clock } from "../clock.js";
@@ -36,6 +36,7 @@ export function jwtCredentials(options: JwtOptions): Credentials {
   const { issuer, audience, tenantClaim = "tenant", clock } = options;
   if (issuer === "" || audience === "") throw new Error("tokens need an issuer and an audience");
   const key = keyOf(options);
+  const named = `jwt:${trustOf({ ...options, tenantClaim })}-`;
   const algorithms = options.secret === undefined ? publishedAlgorithms : secretAlgorithms;
   // By hash, so that a dump of the memory holds fewer tokens; in the order they were verified.
   const cache = new Map<string, { readonly caller: Caller; readonly untilMs: number }>();
@@ -54,7 +55,7 @@ export function jwtCredentials(options: JwtOptions): Credentials {
     return {
       tenant,
       scopes: scopesOf(payload),
-      credential: `jwt:${hash.slice(0, 16)}`,
+      credential: named + hash.slice(0, 16),
       endsMs: Math.min((Number(payload.exp) + toleranceS) * 1000, lastDateMs),
     };
   }
@@ -75,8 +76,8 @@ export function jwtCredentials(options: JwtOptions): Credentials {
       return caller;
     },
     // Nobody tells us of a token: it is good until it ends, so issuers should give short ones. But what other
-    // credentials let in, before the server was told to trust tokens, is over.
-    isRevoked: (credential) => !credential.startsWith("jwt:"),
+    // credentials let in, before the server was told to trust these tokens, is over.
+    isRevoked: (credential) => !credential.startsWith(named),
     close: () => cache.clear(),
   };
 }
@@ -93,6 +94,15 @@ function keyOf({ secret, jwksUrl, clock, cooldownMs }: JwtOptions): JWTVerifyGet
     throw new Error("tokens are signed with a secret or with published keys: give exactly one of them");
   }
   return remoteKeys(jwksUrl, clock, cooldownMs);
+}
+
+/**
+ * Whose tokens are trusted, in eight digits: what was let in while a secret or an issuer was another ends with it. Slow
+ * to make, because it stands in logs, and a secret may be one that a person thought of.
+ */
+function trustOf({ secret, jwksUrl, issuer, audience, tenantClaim }: JwtOptions): string {
+  const said = JSON.stringify([issuer, audience, tenantClaim]);
+  return scryptSync(secret ?? jwksUrl ?? "", said, 4, { cost: 1024 }).toString("hex");
 }
 
 /**

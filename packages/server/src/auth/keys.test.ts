@@ -282,6 +282,23 @@ describe("a running server", () => {
     expect(troubles).toHaveLength(1);
   });
 
+  it("drops a revoked key also where the file could not be read at first, and says that once", async () => {
+    const { record } = createKey(path, wish, 0);
+    const troubles: string[] = [];
+    let failures = 0;
+    const read: typeof readKeys = (file) => {
+      if (failures === 0) return readKeys(file);
+      failures -= 1;
+      throw new Error("EMFILE: too many open files");
+    };
+    const ring = keyRing(path, systemClock, (problem) => troubles.push(problem), read);
+    open.push(ring);
+    failures = 2;
+    revokeKey(path, record.id, 0);
+    await vi.waitFor(() => expect(ring.isRevoked(`key:${record.id}`)).toBe(true), { timeout: 10_000 });
+    expect(troubles).toEqual(["EMFILE: too many open files; the keys read before stay in force"]);
+  });
+
   it("lets nobody in when the file is gone, and says so", async () => {
     const { key } = createKey(path, wish, 0);
     const troubles: string[] = [];

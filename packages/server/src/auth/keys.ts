@@ -19,22 +19,38 @@ const lookEveryMs = 500;
 /** Compared with where there is no such key, so that an id cannot be found out by the clock. */
 const nobodysHash = Buffer.alloc(32);
 
-/** Throws where the file is broken from the start. Later it keeps the last good ring, and says so. */
-export function keyRing(path: string, clock: Clock, onTrouble: (problem: string) => void): Credentials {
+/**
+ * Throws where the file is broken from the start. Later it keeps the last good ring, and says so. `read` is for tests
+ * that let it fail.
+ */
+export function keyRing(
+  path: string,
+  clock: Clock,
+  onTrouble: (problem: string) => void,
+  read = readKeys,
+): Credentials {
   let seen = stampOf(path);
-  let ring = ringOf(readKeys(path));
+  let ring = ringOf(read(path));
+  let told = "";
 
   function look(): void {
     const stamp = stampOf(path);
     if (stamp === seen) return;
-    seen = stamp;
     try {
+      ring = ringOf(read(path));
+      // Only now: what could not be read, perhaps for want of a file descriptor, is tried again at the next look.
+      seen = stamp;
       // Without its file a server lets nobody in: that is what who deletes it means.
       if (stamp === "missing") onTrouble(`${path} is gone, and with it every key`);
-      ring = ringOf(readKeys(path));
     } catch (error) {
-      onTrouble(`${(error as Error).message}; the keys read before stay in force`);
+      tellOnce(stamp, `${(error as Error).message}; the keys read before stay in force`);
     }
+  }
+
+  function tellOnce(stamp: string, problem: string): void {
+    const trouble = `${stamp} ${problem}`;
+    if (trouble !== told) onTrouble(problem);
+    told = trouble;
   }
   const looking = setInterval(look, lookEveryMs);
   looking.unref();

@@ -17,6 +17,8 @@ export interface Front {
 
 const loopbackNames = new Set(["127.0.0.1", "localhost", "[::1]"]);
 const answerHeaders = "Content-Range, ETag, Idempotency-Replayed, Location, Retry-After, Runwire-Request-Id";
+/** Request headers that every route knows. */
+const everyRoutes = ["Authorization", "Content-Type", "X-Request-Id"];
 const preflightSeconds = 600;
 
 /** A browser that is shown one of our answers as a page runs, embeds and tells nothing. */
@@ -34,7 +36,7 @@ export function front(
   understood: readonly string[],
 ): Front {
   const allowed = new Set(origins);
-  const requestHeaders = [...new Set(["Authorization", "Content-Type", ...understood])].toSorted().join(", ");
+  const requestHeaders = [...new Set([...everyRoutes, ...understood])].toSorted().join(", ");
   return {
     check(req) {
       const host = hostOf(req);

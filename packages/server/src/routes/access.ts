@@ -9,6 +9,7 @@ import {
   bearerOf,
   csrfHeader,
   hashOf,
+  inSession,
   isOtherSite,
   sessionCookie,
   sessionOf,
@@ -33,7 +34,7 @@ const newTicket = z.strictObject({
   runs: z.array(id).min(1).max(50).nullish().describe("for several runs on one connection"),
   run_list: z.literal(true).nullish(),
   inbox: z.literal(true).nullish(),
-  session_id: id.nullish(),
+  session_id: id.nullish().describe("for the runs of a session, also for those that begin later"),
   ttl_s: z
     .int()
     .min(1)
@@ -188,7 +189,7 @@ async function sessionGrant({ store }: Rooms, { req, caller }: Call): Promise<Gr
 }
 
 function derived(
-  { tenant, scopes, credential }: Caller,
+  { tenant, scopes, credential, session }: Caller,
   kind: Grant["kind"],
   secret: string,
   madeMs: number,
@@ -201,7 +202,7 @@ function derived(
     kind,
     tenant,
     scopes: held,
-    credential,
+    credential: session === undefined ? credential : inSession(session),
     resource: null,
     madeMs,
     usedMs: null,

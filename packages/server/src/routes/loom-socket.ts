@@ -102,6 +102,8 @@ async function run(
   { message: prompt, id, agent, thread_id, model, approvals, got_adaptive }: Facts,
 ): Promise<void> {
   need(caller.scopes, "write");
+  // What it says is told, and with it what its session said before.
+  need(caller.scopes, "read");
   if (typeof prompt !== "string" || prompt === "")
     throw new RunwireError("KAI-STREAM-PARAM-0001", "`message` takes what the agent is to do");
   if (id != null && (!isId(id) || runs.has(id)))

@@ -9,7 +9,7 @@ export function loomRoutes(rooms: Rooms): readonly Route[] {
     route({
       method: "GET",
       path: "/v1/loom",
-      does: "Loom's own WebSocket: start runs, follow, cancel and answer them on one connection",
+      does: "Loom's own WebSocket: start runs, follow, cancel and answer them on one connection; needs `read` too",
       scope: "write",
       answers: {
         200: {

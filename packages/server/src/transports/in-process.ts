@@ -2,7 +2,7 @@
 // iterates, and the next range is not read before they have had this one.
 
 import { dialects, type Message, RunwireError, type View } from "@runwire/protocol";
-import type { Caller } from "../auth/caller.js";
+import { type Caller, isTenant } from "../auth/caller.js";
 import { openTenant } from "../auth/gate.js";
 import { badParam } from "../http/check.js";
 import type { Rooms } from "../rooms.js";
@@ -31,12 +31,13 @@ export interface FollowOptions {
  * reason, or a RunwireError, which is `KAI-STREAM-LEAVING-0001` where the gateway closes.
  */
 export async function* followRun(rooms: Rooms, options: FollowOptions): AsyncGenerator<Message, void> {
-  const { run: run_id, tenant = openTenant, snapshot = false, detail: view = "default", signal } = options;
+  const { run: run_id, snapshot = false, detail: view = "default", signal } = options;
   const dialect = dialects.get(options.dialect ?? "runtime");
   if (dialect === undefined) throw badParam("`dialect`", `takes ${[...dialects.keys()].join(", ")}`);
   if (view !== "default" && view !== "full") throw badParam("`detail`", "takes default or full");
   signal?.throwIfAborted();
   if (rooms.connections.leaving) throw new RunwireError("KAI-STREAM-LEAVING-0001");
+  const tenant = tenantNamed(options.tenant);
   const key = { tenant, run_id };
   const head = await followableHead(rooms, key, view);
   const cursor = options.after === undefined ? undefined : String(options.after);
@@ -85,6 +86,13 @@ export async function* followRun(rooms: Rooms, options: FollowOptions): AsyncGen
     remove();
     stream.close("leaving");
   }
+}
+
+/** Whoever makes credentials looks at the tenant that they name; a program just says one. */
+export function tenantNamed(tenant: string = openTenant): string {
+  if (!isTenant(tenant))
+    throw badParam("`tenant`", "takes 1 to 63 of a-z, 0-9, _ and -, but not these two first");
+  return tenant;
 }
 
 interface WaitingRoom {

@@ -1,7 +1,7 @@
 // Several runs on one connection. Each run keeps its own stream and cursor; the transport hears the cursors of
 // all of them after each write, so that it can tell the client where it stands.
 
-import { type Dialect, isRunId, limits, type Message, RunwireError, type View } from "@runwire/protocol";
+import { type Dialect, limits, type Message, RunwireError, type View } from "@runwire/protocol";
 import type { Rooms } from "../rooms.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import type { Wire } from "../wire.js";
@@ -36,7 +36,6 @@ export async function findMember(
   run_id: string,
   cursor: string | undefined,
 ): Promise<Member> {
-  if (!isRunId(run_id)) throw new RunwireError("KAI-RUN-MISSING-0001");
   const head = await followableHead(rooms, { tenant, run_id }, view);
   return { run_id, ...(await openAt(rooms, head, dialect, view, { cursor, snapshot: false })) };
 }

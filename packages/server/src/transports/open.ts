@@ -1,6 +1,6 @@
 // What every transport does before bytes flow: find the run, settle the cursor, prepare the first message.
 
-import { type Dialect, type Message, RunwireError, type View } from "@runwire/protocol";
+import { type Dialect, isRunId, type Message, RunwireError, type View } from "@runwire/protocol";
 import { type Head, isEnded } from "../log/head.js";
 import { isCursor, type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
@@ -8,6 +8,8 @@ import type { RunKey } from "../store.js";
 
 /** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased, or lost this view. */
 export async function readableHead({ store }: Rooms, key: RunKey, view: View = "default"): Promise<Head> {
+  // A feed is a log too, and not for whoever guesses its name.
+  if (!isRunId(key.run_id)) throw new RunwireError("KAI-RUN-MISSING-0001");
   const head = await store.head(key);
   if (head !== undefined) {
     if (view === "full" && head.fullGone) {

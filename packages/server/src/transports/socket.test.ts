@@ -29,7 +29,7 @@ function waitingClient() {
     },
   };
   const upgrade = { socket: new EventEmitter(), tenant: "acme", caller: {} };
-  const { isOver } = socketSink(rooms as never, ws as unknown as WebSocket, upgrade as never);
+  const { sink, isOver } = socketSink(rooms as never, ws as unknown as WebSocket, upgrade as never);
   let mayAsk = (): void => {};
   const asking = new Promise<void>((resolve) => {
     mayAsk = resolve;
@@ -46,6 +46,7 @@ function waitingClient() {
   ws.emit("message", "abort it", false);
   return {
     ws,
+    sink,
     connection: added[0] as Connection,
     async obeyed() {
       mayAsk();
@@ -68,4 +69,13 @@ it("what waits when its credential ends, or the server leaves, is not obeyed any
   const left = waitingClient();
   left.connection.leave();
   expect(await left.obeyed()).toEqual([]);
+});
+
+it("a client that sends bytes is obeyed no more, and nothing is read for it while it does not go", async () => {
+  const { ws, sink, obeyed } = waitingClient();
+  expect(sink.isFull()).toBe(false);
+  ws.emit("message", Buffer.from("x"), true);
+  ws.emit("message", "start a run", false);
+  expect(sink.isFull()).toBe(true);
+  expect(await obeyed()).toEqual([]);
 });

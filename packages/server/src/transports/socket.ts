@@ -69,10 +69,8 @@ export async function inOrder(
   // Whoever called hears why it failed, and ends the connection.
   let obeyed = before.catch(() => {});
   ws.on("message", (data, isBinary) => {
-    if (isBinary) {
-      ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
-      return;
-    }
+    // The connection ends with it.
+    if (isBinary) return;
     waiting += 1;
     ws.pause();
     obeyed = obeyed
@@ -137,6 +135,9 @@ export function socketSink(
     full = false;
     stream?.drained();
   });
+  ws.on("message", (_data, isBinary) => {
+    if (isBinary) end(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
+  });
   // A broken frame is answered by the library with its close code; the stream then ends like any other.
   ws.on("error", () => {});
   ws.once("close", () => {
@@ -146,7 +147,8 @@ export function socketSink(
 
   return {
     sink: {
-      isFull: () => full,
+      // While it waits for the client's goodbye, nothing more can be sent.
+      isFull: () => full || !isOpen(),
       send(bytes) {
         if (!isOpen()) return;
         sentMs = clock.monotonic();

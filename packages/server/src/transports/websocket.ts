@@ -1,8 +1,9 @@
 // WebSocket: the same streams in text frames. Frames are made once and shared like all bytes, so they are written
 // to the socket directly; the library does the handshake, control frames and the closing.
 
-import { type Dialect, dialects, errorTable, isObject, koder, RunwireError } from "@runwire/protocol";
+import { type Dialect, dialects, isObject, koder, RunwireError } from "@runwire/protocol";
 import type { WebSocket } from "ws";
+import { mayOpen } from "../auth/gate.js";
 import { badParam } from "../http/check.js";
 import { backpressureOf, checkSnapshot, cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
@@ -39,10 +40,9 @@ export function webSockets(rooms: Rooms): Sockets {
       const run = await followableHead(rooms, key, view);
       const opening = await openAt(rooms, run, dialect, view, { cursor: cursorText(query, req), snapshot });
       const ws = await accept(upgrade);
-      const { sink, attach } = socketSink(rooms, ws, upgrade);
-      ws.on("message", (_data, isBinary) => {
-        if (isBinary) ws.close(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
-      });
+      const { sink, attach, isOver } = socketSink(rooms, ws, upgrade);
+      // It has nothing to say here, but what it says counts.
+      void inOrder(rooms, ws, upgrade, isOver, Promise.resolve(), async () => {});
       if (opening.finished) {
         sink.close("finished");
         return;
@@ -107,7 +107,8 @@ async function obey(
     if (typeof run_id !== "string") throw badParam("`run_id`", "takes a run");
     if (message.type === "subscribe") {
       // A ticket opens what it was made for, and nothing more.
-      if (caller.only?.has(`run:${run_id}`) === false) throw new RunwireError("KAI-AUTH-TICKET-0001");
+      if (!(await mayOpen(rooms.store, caller, `run:${run_id}`)))
+        throw new RunwireError("KAI-AUTH-TICKET-0001");
       const after = message.after ?? undefined;
       if (after !== undefined && typeof after !== "string" && typeof after !== "number")
         throw badParam("`after`", "takes a number");

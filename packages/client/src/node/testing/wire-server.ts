@@ -26,14 +26,7 @@ export interface WireServer {
   close(): Promise<void>;
 }
 
-type Refuse = Fault & { readonly kind: "refuse" };
-
-/** `run` is what the plain `GET` of the run answers. */
-export async function wireServer(
-  log: readonly Event[],
-  faults: Fault[] = [],
-  run: Refuse = { kind: "refuse", status: 200, body: "{}" },
-): Promise<WireServer> {
+export async function wireServer(log: readonly Event[], faults: Fault[] = []): Promise<WireServer> {
   const requests: string[] = [];
   let gone = () => {};
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: ([first]) => first ?? false });
@@ -42,7 +35,7 @@ export async function wireServer(
     requests.push(request.url ?? "");
     const url = new URL(request.url ?? "", "http://test");
     if (url.pathname.endsWith("/events")) return sendPage(response, log, url);
-    if (!url.pathname.endsWith("/stream")) return refuse(response, run);
+    if (!url.pathname.endsWith("/stream")) return void response.writeHead(404).end();
     const fault = faults.shift();
     if (fault?.kind === "refuse") return refuse(response, fault);
     sendStream(request, response, messagesAfter(log, url), fault);
