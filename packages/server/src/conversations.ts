@@ -7,6 +7,7 @@ import {
   type Facts,
   isObject,
   limits,
+  newFold,
   type StoredEvent,
 } from "@runwire/protocol";
 import { type Head, isEnded } from "./log/head.js";
@@ -26,10 +27,11 @@ export async function conversationTo(
   pos: number,
   isLast: (e: StoredEvent) => boolean,
 ): Promise<FoldedTo> {
+  const mine = newFold();
   let conversation = emptyConversation;
   for await (const events of stretches(store, key, "default", { to: pos })) {
     for (const e of events) {
-      conversation = converse(conversation, e);
+      conversation = converse(conversation, e, mine);
       if (isLast(e)) return { conversation, last: e };
     }
   }
