@@ -1,14 +1,14 @@
 // A run as the conversation it was: what a fork, and the next turn of its session, begin with. It is a fold of the
 // run's own events, of either view, and ends wherever the fold does.
 
-import { elsewhere } from "./elsewhere.js";
+import { type Elsewhere, elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts } from "./events.js";
 import { type Mine, mineOf, withItem, withMember } from "./folding.js";
 import { isFinal } from "./state.js";
 
 /** How a message looks that a run made; those that it was given are kept as they are. */
 export type ConversationMessage =
-  | { readonly role: "user"; readonly content: unknown }
+  | ({ readonly role: "user" } & Words)
   | { readonly role: "assistant"; readonly content: string; readonly calls: readonly ConversationCall[] }
   | {
       readonly role: "tool";
@@ -24,6 +24,12 @@ export interface ConversationCall {
   readonly tool: string;
   readonly input: unknown;
 }
+
+/** What a person said. Of what lies beside the log `content` is how it begins, and `spilled` says where it is. */
+export type Words = {
+  readonly content: string;
+  readonly spilled?: { readonly content: Elsewhere };
+};
 
 export interface Conversation {
   /** The payload of `turn.submitted`. */
@@ -42,7 +48,7 @@ export interface Conversation {
   /** Whether the model has said something since the last settled message. */
   readonly said: boolean;
   /** What a redirection asks for, until it is taken up. */
-  readonly redirection: string | null;
+  readonly redirection: Words | null;
 }
 
 interface OpenCall extends ConversationCall {
@@ -88,9 +94,9 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
       return { ...next, calls, places, open: next.open + 1 };
     }
     case "tool.end": {
-      const { call_id, ok, error, blob_ref } = e.payload;
+      const { call_id, ok, blob_ref } = e.payload;
       const gave = toldOf(e.payload, "output") ?? (blob_ref == null ? null : { blob_ref });
-      const ended = { ok, output: ok ? gave : (error ?? gave) };
+      const ended = { ok, output: ok ? gave : (toldOf(e.payload, "error") ?? gave) };
       const open = callOf(c, call_id)?.ended === null ? c.open - 1 : c.open;
       return { ...withCall(mine, c, call_id, { ended }), open };
     }
@@ -104,11 +110,9 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
       return { ...wholeAnswer(mine, settled), said: false, history };
     }
     case "steer.delivered":
-      return told(mine, c, e.payload.text);
-    case "control.requested": {
-      const { action, instruction } = e.payload;
-      return action === "redirect" ? { ...c, redirection: String(instruction) } : c;
-    }
+      return told(mine, c, wordsIn(e.payload, "text"));
+    case "control.requested":
+      return e.payload.action === "redirect" ? { ...c, redirection: wordsIn(e.payload, "instruction") } : c;
     case "run.lifecycle": {
       const { state } = e.payload;
       if (isFinal(state)) return wholeAnswer(mine, c);
@@ -123,6 +127,12 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
 /** A member; of one that lies beside the log, where it is and how it begins. */
 function toldOf(payload: Facts, member: string): unknown {
   return elsewhere(payload, member) ?? payload[member];
+}
+
+function wordsIn(payload: Facts, member: string): Words {
+  const where = elsewhere(payload, member);
+  const content = String(payload[member]);
+  return where === undefined ? { content } : { content, spilled: { content: where } };
 }
 
 /** Its messages so far. Calls that have not ended by then are told as interrupted: each call has its result. */
@@ -153,9 +163,9 @@ function wholeAnswer(mine: Mine | null, c: Conversation): Conversation {
 
 const interrupted = { ok: false, output: { code: "KAI-RUN-TOOL-0001", message: "interrupted" } };
 
-function told(mine: Mine | null, c: Conversation, content: string): Conversation {
+function told(mine: Mine | null, c: Conversation, words: Words): Conversation {
   const whole = wholeAnswer(mine, c);
-  const message = { role: "user", content } as const;
+  const message = { role: "user", ...words } as const;
   return {
     ...whole,
     messages: withItem(mine, whole.messages, message),

@@ -1,6 +1,6 @@
 // People steer runs: every control in every state, and plans that wait for them.
 
-import { type Facts, mayMove, type RunState, runStates } from "@runwire/protocol";
+import { elsewhere, type Facts, mayMove, type RunState, runStates } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import {
@@ -180,6 +180,19 @@ describe("the state of a run", () => {
       expect((await allEvents(server.url, run_id)).at(-2)?.type).toBe("steer.leftover");
     },
   );
+
+  it("is handed back whole, also where it lies beside the log [RW-CONTROL-8]", async () => {
+    const run_id = await createRun(server.url);
+    const words = "é".repeat(50_000);
+    await control(server.url, run_id, "steer", { text: words });
+    await control(server.url, run_id, "abort");
+    const events = await allEvents(server.url, run_id);
+    const payloadOf = (of: string) => events.find(({ type }) => type === of)?.payload as Facts;
+    const leftover = payloadOf("steer.leftover");
+    expect(leftover).toEqual(payloadOf("steer.accepted"));
+    const where = elsewhere(leftover, "text");
+    expect((await call(server.url, "GET", `/v1/blobs/${where?.blob_ref}`)).text).toBe(words);
+  });
 
   it("is refused where a hundred wait already [RW-CONTROL-8]", async () => {
     const run_id = await createRun(server.url);

@@ -4,7 +4,9 @@
 
 import {
   addedUsage,
+  type Elsewhere,
   type EventType,
+  elsewhere,
   type Facts,
   flowOf,
   isCore,
@@ -31,6 +33,8 @@ export interface ViewHead {
 export interface Steer {
   readonly steer_id: string;
   readonly text: string;
+  /** Where the whole text is, of one that lies beside the log. */
+  readonly spilled?: { readonly text: Elsewhere };
 }
 
 export interface Head {
@@ -220,8 +224,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       resolve(head, "clarify", p.clarify_id as string, p, mine);
       break;
     case "steer.accepted":
-      if (typeof p.steer_id === "string")
-        head.steers = [...head.steers, { steer_id: p.steer_id, text: p.text as string }];
+      if (typeof p.steer_id === "string") head.steers = [...head.steers, steerIn(p.steer_id, p)];
       break;
     case "steer.delivered":
     case "steer.leftover":
@@ -258,6 +261,11 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
   }
   return head;
+}
+
+function steerIn(steer_id: string, p: Facts): Steer {
+  const where = elsewhere(p, "text");
+  return { steer_id, text: p.text as string, ...(where === undefined ? {} : { spilled: { text: where } }) };
 }
 
 export function withProducer(
