@@ -201,6 +201,25 @@ describe("the state of a run", () => {
     expect([refused.status, codeOf(refused)]).toEqual([409, "KAI-RUN-STATE-0001"]);
   });
 
+  it("is told of each direction, also before the last one is taken up [RW-CONTROL-2]", async () => {
+    const run_id = await createRun(server.url);
+    for (const instruction of ["left", "right"]) {
+      const { status, body } = await control(server.url, run_id, "redirect", { instruction });
+      expect([status, body.state]).toEqual([202, "redirecting"]);
+    }
+    await append(server.url, run_id, lifecycle("running"));
+    expect((await allEvents(server.url, run_id)).slice(2).map(({ payload }) => payload)).toEqual([
+      { action: "redirect", instruction: "left" },
+      { state: "redirecting", reason: "redirected" },
+      { action: "redirect", instruction: "right" },
+      { state: "running", reason: null },
+    ]);
+    // What is said to it is the last of them.
+    const { body } = await control(server.url, run_id, "fork");
+    const [, asked] = await allEvents(server.url, body.run_id as string);
+    expect(asked?.payload).toMatchObject({ messages: [{}, { role: "user", content: "right" }] });
+  });
+
   it("is not changed twice by the same control [RW-STATE-3]", async () => {
     const run_id = await createRun(server.url);
     for (let i = 0; i < 3; i++) expect((await control(server.url, run_id, "pause")).status).toBe(202);

@@ -140,9 +140,11 @@ async function redirect(
   rooms: Rooms,
   { body: { instruction }, tenant, run: { run_id } }: Said<typeof newDirection>,
 ): Promise<Reply> {
-  return changed(rooms, tenant, run_id, (commit) =>
-    to(commit, run_id, "redirecting", { action: "redirect", instruction }, "redirected"),
-  );
+  return changed(rooms, tenant, run_id, (commit) => {
+    // Also while an earlier one is not taken up: that says something else.
+    ask(commit, run_id, { action: "redirect", instruction });
+    move(commit, run_id, { state: "redirecting", reason: "redirected" });
+  });
 }
 
 async function steer(
