@@ -235,8 +235,12 @@ describe("the state of a run", () => {
     const wrong: readonly [string, unknown][] = [
       ["redirect", {}],
       ["redirect", { instruction: "" }],
+      ["redirect", { instruction: " \n" }],
       ["redirect", { instruction: 7 }],
       ["steer", {}],
+      ["steer", { text: "\t" }],
+      ["children", { prompt: " " }],
+      ["fork", { prompt: " " }],
       ["pause", { colour: "red" }],
       ["abort", { reason: 7 }],
       ["approve_plan", { approved: "yes" }],

@@ -14,7 +14,7 @@ import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { created, forkedFrom, id, json } from "../http/shapes.js";
+import { created, forkedFrom, id, json, words } from "../http/shapes.js";
 import type { NewRun } from "../ingest.js";
 import type { Head } from "../log/head.js";
 import type { Idempotency } from "../log/run-record.js";
@@ -25,7 +25,7 @@ import { begin, begun } from "./begin.js";
 import { inherited } from "./inherited.js";
 import { type Point, pointAt, pointOf } from "./point.js";
 
-const prompt = z.string().min(1).nullish().describe("what is asked next");
+const prompt = words.nullish().describe("what is asked next");
 const newFork = z.strictObject({
   at: z.int().min(1).nullish().describe("a number of the dialect's cursor; the whole run by default"),
   checkpoint_id: id.nullish().describe("or the step that has this checkpoint"),
