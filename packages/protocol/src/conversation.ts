@@ -1,13 +1,14 @@
 // A run as the conversation it was: what a fork, and the next turn of its session, begin with. It is a fold of the
 // run's own events, of either view, and ends wherever the fold does.
 
-import { elsewhere } from "./elsewhere.js";
+import { type Elsewhere, elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts } from "./events.js";
+import { type Mine, mineOf, withItem, withMember } from "./folding.js";
 import { isFinal } from "./state.js";
 
 /** How a message looks that a run made; those that it was given are kept as they are. */
 export type ConversationMessage =
-  | { readonly role: "user"; readonly content: unknown }
+  | ({ readonly role: "user" } & Words)
   | { readonly role: "assistant"; readonly content: string; readonly calls: readonly ConversationCall[] }
   | {
       readonly role: "tool";
@@ -24,6 +25,12 @@ export interface ConversationCall {
   readonly input: unknown;
 }
 
+/** What a person said. Of what lies beside the log `content` is how it begins, and `spilled` says where it is. */
+export type Words = {
+  readonly content: string;
+  readonly spilled?: { readonly content: Elsewhere };
+};
+
 export interface Conversation {
   /** The payload of `turn.submitted`. */
   readonly asked: Facts;
@@ -34,10 +41,14 @@ export interface Conversation {
   /** The answer that is being made. */
   readonly text: string;
   readonly calls: readonly OpenCall[];
+  /** Where in that list each of them is. */
+  readonly places: { readonly [call_id: string]: number };
+  /** How many of them have not ended. */
+  readonly open: number;
   /** Whether the model has said something since the last settled message. */
   readonly said: boolean;
   /** What a redirection asks for, until it is taken up. */
-  readonly redirection: string | null;
+  readonly redirection: Words | null;
 }
 
 interface OpenCall extends ConversationCall {
@@ -50,11 +61,14 @@ export const emptyConversation: Conversation = {
   history: [],
   text: "",
   calls: [],
+  places: {},
+  open: 0,
   said: false,
   redirection: null,
 };
 
-export function converse(c: Conversation, event: Event): Conversation {
+/** One more event. Whoever folds many of them hands each the same `mine`, and pays for no more than there are. */
+export function converse(c: Conversation, event: Event, mine: Mine | null = null): Conversation {
   // Children speak with their parent, and their parent with people.
   if (event.child_id !== null) return c;
   const e = event as AnyEvent;
@@ -63,42 +77,47 @@ export function converse(c: Conversation, event: Event): Conversation {
       const messages = Array.isArray(e.payload.messages) ? (e.payload.messages as readonly Facts[]) : [];
       return { ...c, asked: e.payload, messages, history: messages.flatMap(plain) };
     }
-    case "text.delta":
+    case "text.delta": {
       if (e.payload.call_id != null || e.payload.text === "") return c;
-      return { ...nextAnswer(c), said: true, text: nextAnswer(c).text + e.payload.text };
+      const next = nextAnswer(mine, c);
+      return { ...next, said: true, text: next.text + e.payload.text };
+    }
     case "tool.call":
     case "tool.start": {
       const { call_id, tool } = e.payload;
       const input = toldOf(e.payload, "input");
-      if (c.calls.some((call) => call.call_id === call_id))
-        return withCall(c, call_id, { tool, ...(input === undefined ? {} : { input }) });
-      const next = nextAnswer(c);
-      return { ...next, calls: [...next.calls, { call_id, tool, input: input ?? null, ended: null }] };
+      if (callOf(c, call_id) !== undefined)
+        return withCall(mine, c, call_id, { tool, ...(input === undefined ? {} : { input }) });
+      const next = nextAnswer(mine, c);
+      const places = withMember(mine, next.places, call_id, next.calls.length);
+      const calls = withItem(mine, next.calls, { call_id, tool, input: input ?? null, ended: null });
+      return { ...next, calls, places, open: next.open + 1 };
     }
     case "tool.end": {
-      const { call_id, ok, error, blob_ref } = e.payload;
+      const { call_id, ok, blob_ref } = e.payload;
       const gave = toldOf(e.payload, "output") ?? (blob_ref == null ? null : { blob_ref });
-      return withCall(c, call_id, { ended: { ok, output: ok ? gave : (error ?? gave) } });
+      const ended = { ok, output: ok ? gave : (toldOf(e.payload, "error") ?? gave) };
+      const open = callOf(c, call_id)?.ended === null ? c.open - 1 : c.open;
+      return { ...withCall(mine, c, call_id, { ended }), open };
     }
     case "model.completed":
-      return c.calls.length === 0 ? wholeAnswer(c) : c;
+      return c.calls.length === 0 ? wholeAnswer(mine, c) : c;
     case "message.settled": {
       const { text } = e.payload;
-      const settled = c.said ? c : { ...wholeAnswer(c), text };
-      const history = text === "" ? c.history : [...c.history, { role: "assistant", content: text }];
-      return { ...wholeAnswer(settled), said: false, history };
+      const settled = c.said ? c : { ...wholeAnswer(mine, c), text };
+      const history =
+        text === "" ? c.history : withItem(mine, c.history, { role: "assistant", content: text });
+      return { ...wholeAnswer(mine, settled), said: false, history };
     }
     case "steer.delivered":
-      return told(c, e.payload.text);
-    case "control.requested": {
-      const { action, instruction } = e.payload;
-      return action === "redirect" ? { ...c, redirection: String(instruction) } : c;
-    }
+      return told(mine, c, wordsIn(e.payload, "text"));
+    case "control.requested":
+      return e.payload.action === "redirect" ? { ...c, redirection: wordsIn(e.payload, "instruction") } : c;
     case "run.lifecycle": {
       const { state } = e.payload;
-      if (isFinal(state)) return wholeAnswer(c);
+      if (isFinal(state)) return wholeAnswer(mine, c);
       if (state !== "running" || c.redirection === null) return c;
-      return { ...told(c, c.redirection), redirection: null };
+      return { ...told(mine, c, c.redirection), redirection: null };
     }
     default:
       return c;
@@ -110,40 +129,65 @@ function toldOf(payload: Facts, member: string): unknown {
   return elsewhere(payload, member) ?? payload[member];
 }
 
+function wordsIn(payload: Facts, member: string): Words {
+  const where = elsewhere(payload, member);
+  const content = String(payload[member]);
+  return where === undefined ? { content } : { content, spilled: { content: where } };
+}
+
 /** Its messages so far. Calls that have not ended by then are told as interrupted: each call has its result. */
 export function messagesOf(c: Conversation): readonly (ConversationMessage | Facts)[] {
-  return wholeAnswer(c).messages;
+  return wholeAnswer(null, c).messages;
 }
 
 /** Once every call has its result, what follows is another answer. */
-function nextAnswer(c: Conversation): Conversation {
-  return c.calls.length > 0 && c.calls.every(({ ended }) => ended !== null) ? wholeAnswer(c) : c;
+function nextAnswer(mine: Mine | null, c: Conversation): Conversation {
+  return c.calls.length > 0 && c.open === 0 ? wholeAnswer(mine, c) : c;
 }
 
-function wholeAnswer(c: Conversation): Conversation {
+function wholeAnswer(mine: Mine | null, c: Conversation): Conversation {
   if (c.text === "" && c.calls.length === 0) return c;
   const answer: ConversationMessage = {
     role: "assistant",
     content: c.text,
     calls: c.calls.map(({ call_id, tool, input }) => ({ call_id, tool, input })),
   };
-  const results = c.calls.map(({ call_id, tool, ended }): ConversationMessage => {
+  const messages = mineOf(mine, c.messages as (ConversationMessage | Facts)[]);
+  messages.push(answer);
+  for (const { call_id, tool, ended } of c.calls) {
     const { ok, output } = ended ?? interrupted;
-    return { role: "tool", call_id, tool, ok, output };
-  });
-  return { ...c, messages: [...c.messages, answer, ...results], text: "", calls: [] };
+    messages.push({ role: "tool", call_id, tool, ok, output });
+  }
+  return { ...c, messages, text: "", calls: [], places: {}, open: 0 };
 }
 
 const interrupted = { ok: false, output: { code: "KAI-RUN-TOOL-0001", message: "interrupted" } };
 
-function told(c: Conversation, content: string): Conversation {
-  const whole = wholeAnswer(c);
-  const message = { role: "user", content } as const;
-  return { ...whole, messages: [...whole.messages, message], history: [...c.history, message] };
+function told(mine: Mine | null, c: Conversation, words: Words): Conversation {
+  const whole = wholeAnswer(mine, c);
+  const message = { role: "user", ...words } as const;
+  return {
+    ...whole,
+    messages: withItem(mine, whole.messages, message),
+    history: withItem(mine, c.history, message),
+  };
 }
 
-function withCall(c: Conversation, call_id: string, more: Partial<OpenCall>): Conversation {
-  return { ...c, calls: c.calls.map((call) => (call.call_id === call_id ? { ...call, ...more } : call)) };
+function callOf(c: Conversation, call_id: string): OpenCall | undefined {
+  return Object.hasOwn(c.places, call_id) ? c.calls[c.places[call_id] as number] : undefined;
+}
+
+function withCall(
+  mine: Mine | null,
+  c: Conversation,
+  call_id: string,
+  more: Partial<OpenCall>,
+): Conversation {
+  const call = callOf(c, call_id);
+  if (call === undefined) return c;
+  const calls = mineOf(mine, c.calls as OpenCall[]);
+  calls[c.places[call_id] as number] = { ...call, ...more };
+  return { ...c, calls };
 }
 
 /** A given message without its calls; none where nothing is left, or where it is a tool's. */

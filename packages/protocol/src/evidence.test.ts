@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Draft, Event } from "./events.js";
+import type { Draft, Event, Facts } from "./events.js";
 import { evidencer } from "./evidence.js";
 import { evidenceListMax } from "./review.js";
 
@@ -29,7 +29,15 @@ test("what was said is not in it, nor how that begins where it lies beside the l
   const where = { blob_ref: "blob_1", bytes: 70_000, media_type: "text/plain", preview: "secret" };
   const payload = { call_id: "c", ok: false, error: { code: "x" }, ...said, spilled: { output: where } };
   evidence.hear({ ...event("tool.end", "task_1"), payload } as Event);
+  const people: readonly [Draft["type"], Facts][] = [
+    ["steer.accepted", { steer_id: "s", text: "secret" }],
+    ["clarify.requested", { clarify_id: "q", question: "secret" }],
+    ["clarify.resolved", { clarify_id: "q", answer: "secret" }],
+    ["control.requested", { action: "redirect", instruction: "secret" }],
+  ];
+  for (const [type, payload] of people) evidence.hear({ ...event(type, "task_1"), payload } as Event);
   const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
   expect(pack.failures).toMatchObject([{ call_id: "c", error: { code: "x" } }]);
+  expect(pack.human_decisions).toHaveLength(3);
   expect(JSON.stringify(pack)).not.toContain("secret");
 });

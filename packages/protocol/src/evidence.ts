@@ -137,7 +137,7 @@ export function evidencer(run_id: string): Evidencer {
         reason,
         log,
         tasks: Object.values(tasks),
-        human_decisions: review.decisions,
+        human_decisions: review.decisions.map(withoutWords),
         ...Object.fromEntries(lists),
         totals: { ...totals, human_decisions: review.decisions_total },
         usage: Object.fromEntries(usage),
@@ -163,12 +163,19 @@ function isFailure(e: Event): boolean {
 
 /** What happened, with its ids and without what was said. */
 function entryOf({ id, ts, type, child_id, run_id, scope, payload }: Event): Facts {
-  const facts = Object.entries(payload).filter(([member]) => !saidIn.has(member));
-  return { at: ts, event_id: id, type, run_id: child_id ?? run_id, ...scope, ...Object.fromEntries(facts) };
+  return { at: ts, event_id: id, type, run_id: child_id ?? run_id, ...scope, ...withoutWords(payload) };
+}
+
+function withoutWords(facts: Facts): Facts {
+  return Object.fromEntries(Object.entries(facts).filter(([member]) => !saidIn.has(member)));
 }
 
 /** Members that hold what was said, or how it begins. */
-const saidIn: ReadonlySet<string> = new Set(["output", "input", "text", "preview", "spilled", "rest"]);
+const saidIn: ReadonlySet<string> = new Set([
+  ...["output", "input", "text", "preview", "spilled", "rest"],
+  // The review has these.
+  ...["question", "answer", "instruction"],
+]);
 
 function hasId({ scope, payload }: Event, ...names: readonly string[]): boolean {
   return names.some((name) => typeof (scope?.[name] ?? (payload as Facts)[name]) === "string");

@@ -2,6 +2,7 @@
 // holds what waits, and so many decisions; all of them are counted.
 
 import { type AnyEvent, type Event, type Facts, is } from "./events.js";
+import { isFinal } from "./state.js";
 
 export interface Decision extends Facts {
   readonly at: string;
@@ -34,21 +35,43 @@ export function reviewer(run_id: string): Reviewer {
   const decisions: Decision[] = [];
   let total = 0;
   const waiting = new Map<string, Facts>();
+  /** The last plan of each run that has not ended. */
+  const plans = new Map<string, string>();
 
   function hear(e: Event): void {
     const run = e.child_id ?? e.run_id;
+    hearPlan(e, run);
     const asked = askedIn(e as AnyEvent);
-    if (asked !== undefined && waiting.size < evidenceListMax)
-      waiting.set(`${run} ${asked.id}`, { run_id: run, asked_at: e.ts, ...asked });
+    if (asked !== undefined) wait(run, e.ts, asked);
     const decided = decisionIn(e as AnyEvent);
     if (decided === undefined) return;
-    const key = `${run} ${decided.id}`;
+    const key = keyOf(run, decided);
     const request = waiting.get(key);
     waiting.delete(key);
     total += 1;
     if (decisions.length >= evidenceListMax) return;
     const { id: _, kind: __, ...about } = request ?? {};
     decisions.push({ at: e.ts, event_id: e.id, ...about, run_id: run, who: whoIn(e), ...decided });
+  }
+
+  function wait(run_id: string, asked_at: string, asked: Asked): void {
+    if (waiting.size < evidenceListMax) waiting.set(keyOf(run_id, asked), { run_id, asked_at, ...asked });
+  }
+
+  /** A plan waits as long as its run does. */
+  function hearPlan(e: Event, run: string): void {
+    if (is(e, "plan.proposal")) {
+      const { id } = e.payload.plan;
+      plans.set(run, id);
+      // Another one takes its place.
+      const asked = waiting.get(keyOf(run, planAsked));
+      if (asked !== undefined) waiting.set(keyOf(run, planAsked), { ...asked, id });
+    }
+    if (!is(e, "run.lifecycle")) return;
+    const { state } = e.payload;
+    if (state === "awaiting_approval") wait(run, e.ts, { ...planAsked, id: plans.get(run) ?? null });
+    else waiting.delete(keyOf(run, planAsked));
+    if (isFinal(state)) plans.delete(run);
   }
 
   return {
@@ -62,7 +85,14 @@ export function reviewer(run_id: string): Reviewer {
   };
 }
 
-type Asked = Facts & { readonly id: string };
+type Asked = Facts & { readonly id: string | null; readonly kind: Decision["kind"] };
+
+const planAsked = { id: null, kind: "plan" } as const;
+
+/** A run has one plan, and one request of a kind under an id. */
+function keyOf(run: string, { id, kind }: { readonly id: unknown; readonly kind: string }): string {
+  return kind === "plan" ? `${run} plan` : `${run} ${kind} ${id}`;
+}
 
 function askedIn(e: AnyEvent): Asked | undefined {
   if (is(e, "approval.requested")) {

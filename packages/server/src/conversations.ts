@@ -3,14 +3,21 @@
 import {
   type Conversation,
   converse,
+  elsewhere,
   emptyConversation,
   type Facts,
   isObject,
   limits,
+  messagesOf,
+  newFold,
   type StoredEvent,
 } from "@runwire/protocol";
+import { wholeBlob } from "./agent.js";
+import { tooLarge } from "./log/commit.js";
 import { type Head, isEnded } from "./log/head.js";
+import type { BlobRef } from "./log/record.js";
 import { isLogGone, stretches } from "./reading.js";
+import type { Rooms } from "./rooms.js";
 import type { RunKey, Store } from "./store.js";
 
 export interface FoldedTo {
@@ -26,14 +33,63 @@ export async function conversationTo(
   pos: number,
   isLast: (e: StoredEvent) => boolean,
 ): Promise<FoldedTo> {
+  const mine = newFold();
   let conversation = emptyConversation;
   for await (const events of stretches(store, key, "default", { to: pos })) {
     for (const e of events) {
-      conversation = converse(conversation, e);
+      conversation = converse(conversation, e, mine);
       if (isLast(e)) return { conversation, last: e };
     }
   }
   return { conversation, last: undefined };
+}
+
+/** Its messages, in which what people said is whole. */
+export async function wholeMessages(
+  blobs: Rooms["blobs"],
+  tenant: string,
+  conversation: Conversation,
+): Promise<readonly Facts[]> {
+  const messages = messagesOf(conversation);
+  const { messages: asked } = conversation.asked;
+  // Those that it was given are kept as they are.
+  const given = Array.isArray(asked) ? asked.length : 0;
+  return [...messages.slice(0, given), ...(await withWords(blobs, tenant, messages.slice(given)))];
+}
+
+/** Puts back what lies beside the log; throws where that is more than an event may have. */
+async function withWords(
+  blobs: Rooms["blobs"],
+  tenant: string,
+  messages: readonly Facts[],
+): Promise<readonly Facts[]> {
+  let bytes = 0;
+  const whole: Facts[] = [];
+  for (const message of messages) {
+    const where = elsewhere(message, "content");
+    const found = where === undefined ? undefined : await blobs.find(tenant, where.blob_ref);
+    // A producer may write such a thing itself, and a tree may be erased meanwhile: then it stays as it is told.
+    if (found === undefined || found.bytes !== where?.bytes) {
+      whole.push(message);
+      continue;
+    }
+    bytes += found.bytes;
+    if (bytes > limits.eventBytesMax) throw tooLarge();
+    whole.push(await withContent(blobs, tenant, message, found));
+  }
+  return whole;
+}
+
+async function withContent(
+  blobs: Rooms["blobs"],
+  tenant: string,
+  message: Facts,
+  { ref, media_type }: BlobRef,
+): Promise<Facts> {
+  const text = (await wholeBlob(blobs, tenant, ref))?.toString();
+  if (text === undefined) return message;
+  const { spilled: _, ...said } = message;
+  return { ...said, content: media_type === "application/json" ? JSON.parse(text) : text };
 }
 
 /** What the next turn of a session begins with. */
@@ -48,7 +104,7 @@ export interface History {
  * of those before it, so it is all there. Undefined where no turn has ended.
  */
 export async function historyOf(
-  store: Store,
+  { store, blobs }: Pick<Rooms, "store" | "blobs">,
   tenant: string,
   session_id: string,
 ): Promise<History | undefined> {
@@ -61,9 +117,9 @@ export async function historyOf(
     },
   );
   // Erased meanwhile: then the turn before it is the last.
-  if (folded === undefined) return historyOf(store, tenant, session_id);
+  if (folded === undefined) return historyOf({ store, blobs }, tenant, session_id);
   const { conversation } = folded;
-  const messages = lastOf(conversation.history);
+  const messages = await withWords(blobs, tenant, lastOf(conversation.history));
   const before = isObject(conversation.asked.history) ? conversation.asked.history : {};
   const turns = (typeof before.turns === "number" ? before.turns : 0) + 1;
   const truncated = before.truncated === true || messages.length < conversation.history.length;
@@ -85,7 +141,9 @@ function lastOf(messages: readonly Facts[]): readonly Facts[] {
   let bytes = 0;
   let from = messages.length;
   while (from > 0 && messages.length - from < limits.historyMessagesMax) {
-    bytes += Buffer.byteLength(JSON.stringify(messages[from - 1]));
+    const message = messages[from - 1] as Facts;
+    const beside = elsewhere(message, "content")?.bytes ?? 0;
+    bytes += Buffer.byteLength(JSON.stringify(message)) + Math.max(0, beside);
     if (bytes > limits.historyBytesMax) break;
     from -= 1;
   }

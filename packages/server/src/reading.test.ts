@@ -4,6 +4,7 @@ import { historyOf } from "./conversations.js";
 import type { Head } from "./log/head.js";
 import { nothing, stretchOf } from "./log/stretch.js";
 import { stretches } from "./reading.js";
+import type { Rooms } from "./rooms.js";
 import type { RunKey, Store } from "./store.js";
 
 function event(run_id: string, pos: number, payload: object): StoredEvent {
@@ -37,6 +38,11 @@ function storeOf(run_ids: readonly string[], going: ReadonlySet<string>): Store 
   } as unknown as Store;
 }
 
+/** What is told here lies in the log. */
+function roomsOf(store: Store): Pick<Rooms, "store" | "blobs"> {
+  return { store, blobs: {} as Rooms["blobs"] };
+}
+
 async function positions(store: Store, run_id: string, to: number): Promise<readonly number[]> {
   const found: number[] = [];
   for await (const events of stretches(store, { tenant: "acme", run_id }, "default", { to }))
@@ -54,7 +60,7 @@ it("a log is read whole, or whoever reads it is told that it went", async () => 
 
 it("a turn that begins while the last one is erased goes on from the one before", async () => {
   const history = (going: readonly string[]) =>
-    historyOf(storeOf(["run_b", "run_a"], new Set(going)), "acme", "ses_a");
+    historyOf(roomsOf(storeOf(["run_b", "run_a"], new Set(going))), "acme", "ses_a");
   expect((await history([]))?.messages).toEqual([{ role: "user", content: "of run_b" }]);
   expect((await history(["run_b"]))?.messages).toEqual([{ role: "user", content: "of run_a" }]);
   expect(await history(["run_a", "run_b"])).toBe(undefined);

@@ -112,6 +112,13 @@ describe("a turn", () => {
       { role: "assistant", content: "so be it" },
       { role: "user", content: "go on" },
     ]);
+    // What was said lies beside the log, and is told whole, or not at all.
+    const [heard, unheard] = ["h".repeat(200_000), "u".repeat(100_000)];
+    const steered = await createRun(server.url, { prompt: "so?", session_id });
+    const steers = [unheard, heard].map((words) => say("steer.delivered", { text: words }));
+    await append(server.url, steered, ...steers, lifecycle("done"));
+    const then = await askedIn(await start({ prompt: "go on", session_id }));
+    expect(then).toMatchObject({ history: { truncated: true }, messages: [{ content: heard }, {}] });
     const large = await createRun(server.url, { prompt: "x".repeat(200_000), session_id });
     await append(server.url, large, say("message.settled", { text: "y".repeat(100_000) }), lifecycle("done"));
     const last = await askedIn(await start({ prompt: "go on", session_id }));

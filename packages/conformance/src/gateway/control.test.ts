@@ -1,6 +1,6 @@
 // People steer runs: every control in every state, and plans that wait for them.
 
-import { type Facts, mayMove, type RunState, runStates } from "@runwire/protocol";
+import { elsewhere, type Facts, mayMove, type RunState, runStates } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import {
@@ -181,11 +181,43 @@ describe("the state of a run", () => {
     },
   );
 
+  it("is handed back whole, also where it lies beside the log [RW-CONTROL-8]", async () => {
+    const run_id = await createRun(server.url);
+    const words = "é".repeat(50_000);
+    await control(server.url, run_id, "steer", { text: words });
+    await control(server.url, run_id, "abort");
+    const events = await allEvents(server.url, run_id);
+    const payloadOf = (of: string) => events.find(({ type }) => type === of)?.payload as Facts;
+    const leftover = payloadOf("steer.leftover");
+    expect(leftover).toEqual(payloadOf("steer.accepted"));
+    const where = elsewhere(leftover, "text");
+    expect((await call(server.url, "GET", `/v1/blobs/${where?.blob_ref}`)).text).toBe(words);
+  });
+
   it("is refused where a hundred wait already [RW-CONTROL-8]", async () => {
     const run_id = await createRun(server.url);
     for (let i = 0; i < 100; i++) await control(server.url, run_id, "steer", { text: String(i) });
     const refused = await control(server.url, run_id, "steer", { text: "one more" });
     expect([refused.status, codeOf(refused)]).toEqual([409, "KAI-RUN-STATE-0001"]);
+  });
+
+  it("is told of each direction, also before the last one is taken up [RW-CONTROL-2]", async () => {
+    const run_id = await createRun(server.url);
+    for (const instruction of ["left", "right"]) {
+      const { status, body } = await control(server.url, run_id, "redirect", { instruction });
+      expect([status, body.state]).toEqual([202, "redirecting"]);
+    }
+    await append(server.url, run_id, lifecycle("running"));
+    expect((await allEvents(server.url, run_id)).slice(2).map(({ payload }) => payload)).toEqual([
+      { action: "redirect", instruction: "left" },
+      { state: "redirecting", reason: "redirected" },
+      { action: "redirect", instruction: "right" },
+      { state: "running", reason: null },
+    ]);
+    // What is said to it is the last of them.
+    const { body } = await control(server.url, run_id, "fork");
+    const [, asked] = await allEvents(server.url, body.run_id as string);
+    expect(asked?.payload).toMatchObject({ messages: [{}, { role: "user", content: "right" }] });
   });
 
   it("is not changed twice by the same control [RW-STATE-3]", async () => {
@@ -203,8 +235,12 @@ describe("the state of a run", () => {
     const wrong: readonly [string, unknown][] = [
       ["redirect", {}],
       ["redirect", { instruction: "" }],
+      ["redirect", { instruction: " \n" }],
       ["redirect", { instruction: 7 }],
       ["steer", {}],
+      ["steer", { text: "\t" }],
+      ["children", { prompt: " " }],
+      ["fork", { prompt: " " }],
       ["pause", { colour: "red" }],
       ["abort", { reason: 7 }],
       ["approve_plan", { approved: "yes" }],

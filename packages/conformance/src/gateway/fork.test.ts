@@ -163,6 +163,37 @@ describe("a fork", () => {
     expect(gave).toMatchObject({ role: "tool", call_id: "call_1", ok: true, output });
   });
 
+  it("has what people said in full, also what lies beside the log [RW-FORK-1]", async () => {
+    const run_id = await createRun(server.url, { prompt: "what is x?" });
+    const long = `${"é".repeat(50_000)}!`;
+    // Half a character, which only JSON can say.
+    const odd = `${"x".repeat(70_000)}\uD83D`;
+    const spilled = { text: { blob_ref: `blob_${"0".repeat(64)}`, bytes: 5, preview: "short" } };
+    await append(server.url, run_id, say("steer.delivered", { text: long }));
+    await control(server.url, run_id, "redirect", { instruction: odd });
+    await append(
+      server.url,
+      run_id,
+      lifecycle("running"),
+      say("steer.delivered", { text: "short", spilled }),
+    );
+    expect(await messagesAt(run_id)).toEqual([
+      asked,
+      { role: "user", content: long },
+      { role: "user", content: odd },
+      // A producer's own word refers to nothing.
+      { role: "user", content: "short", spilled: { content: spilled.text } },
+    ]);
+  });
+
+  it("is refused where what people said does not fit into an event [RW-FORK-1]", async () => {
+    const run_id = await createRun(server.url);
+    for (const letter of ["a", "b", "c"])
+      await append(server.url, run_id, say("steer.delivered", { text: letter.repeat(3_000_000) }));
+    const refused = await fork(run_id);
+    expect([refused.status, codeOf(refused)]).toEqual([413, "KAI-REQUEST-SIZE-0001"]);
+  });
+
   it("of a child has no more than the child had of its ancestors [RW-FORK-2]", async () => {
     const given = { model: "demo", fallback_models: ["demo"], budget_usd: 2 };
     const tools = ["file.*", "web.fetch"];

@@ -306,6 +306,27 @@ describe("the inbox", () => {
     await as("acme", "POST", runPath(run_id, "abort"), {});
   });
 
+  it("shows what a run was asked when it asked, whatever it is asked later [RW-INBOX-2]", async () => {
+    const run_id = await newRun("acme", { planning_gate: "required" });
+    const keeper = new Keeper("ndjson", "acme");
+    await keeper.open();
+    const ask = say("clarify.requested", { clarify_id: "clar_1", question: "Which?" });
+    const plan = say("plan.proposal", { plan: { id: "plan_1", steps: [] } });
+    await write("acme", run_id, ask, plan);
+    await write(
+      "acme",
+      run_id,
+      say("turn.submitted", { messages: [{ role: "user", content: "go elsewhere" }] }),
+    );
+    await write("acme", run_id, say("clarify.requested", { clarify_id: "clar_2", question: "And then?" }));
+    const { pos, items } = await inboxOf("acme");
+    expect(await keeper.reach(pos)).toEqual(items);
+    const previews = items.flatMap((item) => (item.run_id === run_id ? [item.prompt_preview] : []));
+    expect(previews).toEqual(["go", "go", "go elsewhere"]);
+    keeper.stop();
+    await as("acme", "POST", runPath(run_id, "abort"), {});
+  });
+
   it("begins anew for a cursor that is not kept, and says so [RW-INBOX-2]", async () => {
     for (const wire of ["sse", "ndjson"] as const) {
       for (const after of ["999999", "x"]) {

@@ -12,6 +12,8 @@ const objects = z.record(z.string(), z.unknown());
 export const facts = objects.describe("any JSON object");
 /** Bounded, because what is wrong with a list is found item by item, and all of it before the first is told. */
 export const listOf = <T extends z.ZodType>(item: T) => z.array(item).max(limits.jsonKeysMax);
+/** What somebody says to a run. White space says nothing, and some models refuse to hear it. */
+export const words = z.string().regex(/\S/, { error: "must not be blank" });
 export const reason = z.string().nullish().describe("why, for those who watch");
 const runState = z.enum(runStates);
 const time = z.string().meta({ format: "date-time" });

@@ -8,6 +8,8 @@ export interface Asked {
   readonly id: string;
   readonly at: string;
   readonly shown: Facts;
+  /** The beginning of what its run was asked, as of then; a head that an older program has stored does not know. */
+  readonly prompt_preview?: string | null;
 }
 
 /** What is shown of a plan. */

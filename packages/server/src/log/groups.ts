@@ -67,8 +67,9 @@ export function pended(
 /** The group that a delta must not be joined to, because it is as large as a group may be by itself. */
 export function groupBefore(groups: readonly Group[], { type, payload }: Draft): Group | undefined {
   const facts = payload as Facts;
-  // A long text is split before.
-  if (groups.length === 0 || charsBeside("text", facts) < limits.groupBytesMax) return undefined;
+  // A long text is split before, where it is what is joined.
+  const split = type === "audio.delta" ? null : "text";
+  if (groups.length === 0 || charsBeside(split, facts) < limits.groupBytesMax) return undefined;
   const of = groupOf(type, facts);
   return groups.find((group) => sameGroup(group, of));
 }
@@ -121,7 +122,9 @@ export function isModelText(type: EventType, { call_id }: Facts): boolean {
 /** The payload of the record that covers a group. */
 export function joinedPayload({ payload, text, chunks, nodes }: Group): Facts {
   if (chunks !== null) return { ...payload, chunks };
-  return nodes === undefined || nodes.length === 1 ? { ...payload, text } : { ...payload, text, nodes };
+  // One node is named by the first delta, unless that has a list of them, which is now too short.
+  const isNamed = nodes === undefined || (nodes.length === 1 && nodeTexts(payload) !== payload.nodes);
+  return isNamed ? { ...payload, text } : { ...payload, text, nodes };
 }
 
 /** What one stretch of text, or one chunk, costs beside its characters: there may be many of them with none. */
@@ -135,8 +138,8 @@ export function joinedChars({ text, chunks, nodes = [], besideChars = 0 }: Group
   return chars;
 }
 
-/** How long a delta's payload is beside the member of it that is joined. */
-export function charsBeside(joined: "text" | "chunks", payload: Facts): number {
+/** How long a delta's payload is beside a member of it. */
+export function charsBeside(joined: "text" | "chunks" | null, payload: Facts): number {
   let chars = 0;
   for (const [name, value] of Object.entries(payload)) {
     if (name === joined || value === undefined) continue;

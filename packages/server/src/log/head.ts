@@ -4,7 +4,9 @@
 
 import {
   addedUsage,
+  type Elsewhere,
   type EventType,
+  elsewhere,
   type Facts,
   flowOf,
   isCore,
@@ -31,6 +33,8 @@ export interface ViewHead {
 export interface Steer {
   readonly steer_id: string;
   readonly text: string;
+  /** Where the whole text is, of one that lies beside the log. */
+  readonly spilled?: { readonly text: Elsewhere };
 }
 
 export interface Head {
@@ -66,7 +70,7 @@ export interface Head {
   readonly plan_id: string | null;
   readonly plan: ShownPlan | null;
   /** Since when its plan waits for a person; null where none does. */
-  readonly awaiting: Pick<Asked, "id" | "at"> | null;
+  readonly awaiting: Omit<Asked, "shown"> | null;
   readonly steps: number;
   /** Of the run and its descendants: a root's is its tree's. */
   readonly usage: Usage;
@@ -188,7 +192,10 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
     case "run.lifecycle":
       head.state = p.state as RunState;
       head.reason = (p.reason as string | null | undefined) ?? null;
-      head.awaiting = head.state === "awaiting_approval" ? { id: record.id, at: record.ts } : null;
+      head.awaiting =
+        head.state === "awaiting_approval"
+          ? { id: record.id, at: record.ts, prompt_preview: head.prompt_preview }
+          : null;
       if (isFinal(head.state)) {
         head.ended_at = record.ts;
         head.plan = null;
@@ -208,10 +215,10 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       head.children = [...head.children, p.child_id as string];
       break;
     case "approval.requested":
-      ask(head, p.approval_id as string, newRequest("approval", p, record), mine);
+      ask(head, p.approval_id as string, newRequest("approval", p, record, head.prompt_preview), mine);
       break;
     case "clarify.requested":
-      ask(head, p.clarify_id as string, newRequest("clarify", p, record), mine);
+      ask(head, p.clarify_id as string, newRequest("clarify", p, record, head.prompt_preview), mine);
       break;
     case "approval.resolved":
       resolve(head, "approval", p.approval_id as string, p, mine);
@@ -220,8 +227,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       resolve(head, "clarify", p.clarify_id as string, p, mine);
       break;
     case "steer.accepted":
-      if (typeof p.steer_id === "string")
-        head.steers = [...head.steers, { steer_id: p.steer_id, text: p.text as string }];
+      if (typeof p.steer_id === "string") head.steers = [...head.steers, steerIn(p.steer_id, p)];
       break;
     case "steer.delivered":
     case "steer.leftover":
@@ -258,6 +264,11 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
   }
   return head;
+}
+
+function steerIn(steer_id: string, p: Facts): Steer {
+  const where = elsewhere(p, "text");
+  return { steer_id, text: p.text as string, ...(where === undefined ? {} : { spilled: { text: where } }) };
 }
 
 export function withProducer(

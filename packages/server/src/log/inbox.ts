@@ -2,6 +2,7 @@
 // is nowhere stored: it is what the heads of live runs say. Its feed tells of the events that change it.
 
 import type { EventType, Facts, InboxChange, InboxItem } from "@runwire/protocol";
+import type { Asked } from "./asked.js";
 import type { Head } from "./head.js";
 import { pendingRequest } from "./requests.js";
 
@@ -99,7 +100,7 @@ function requestOf(head: Head, id: string, title: string | null): Waiting | unde
     item: {
       item_id,
       kind,
-      ...ofRun(head),
+      ...ofRun(head, asked),
       request_id: id,
       asked_at: asked.at,
       expires_at,
@@ -117,7 +118,7 @@ function planOf(head: Head, title: string | null): Waiting | undefined {
     item: {
       item_id: planItemId(head),
       kind: "plan",
-      ...ofRun(head),
+      ...ofRun(head, awaiting),
       request_id: head.plan_id,
       asked_at: awaiting.at,
       expires_at: null,
@@ -128,7 +129,9 @@ function planOf(head: Head, title: string | null): Waiting | undefined {
   };
 }
 
-function ofRun({ run: { run_id, root_id, session_id }, prompt_preview }: Head) {
+// What the run is asked later changes nothing of what it has asked: no event of the feed would tell.
+function ofRun({ run, prompt_preview: now }: Head, { prompt_preview = now }: Omit<Asked, "shown">) {
+  const { run_id, root_id, session_id } = run;
   return { run_id, root_id, session_id, prompt_preview };
 }
 

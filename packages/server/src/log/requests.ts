@@ -19,11 +19,17 @@ export interface Requests {
   readonly [id: string]: Request;
 }
 
-export function newRequest(kind: Request["kind"], p: Facts, { id, ts }: Record): Request {
+export function newRequest(
+  kind: Request["kind"],
+  p: Facts,
+  { id, ts }: Record,
+  prompt_preview: string | null,
+): Request {
   const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
   const call_id = typeof p.call_id === "string" ? p.call_id : null;
   const shown = kind === "approval" ? shownApproval(p) : shownQuestion(p);
-  return { kind, status: "pending", expires_at, call_id, answer: null, asked: { id, at: ts, shown } };
+  const asked = { id, at: ts, shown, prompt_preview };
+  return { kind, status: "pending", expires_at, call_id, answer: null, asked };
 }
 
 export interface RequestCounts {

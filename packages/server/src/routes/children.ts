@@ -3,13 +3,13 @@
 import { z } from "zod";
 import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { id, json, listOf, members, runSummary as runShape } from "../http/shapes.js";
+import { id, json, listOf, members, runSummary as runShape, words } from "../http/shapes.js";
 import type { Rooms } from "../rooms.js";
 import { readableHead } from "../transports/open.js";
 import { runSummary } from "./summary.js";
 
 const newChild = z.strictObject({
-  prompt: z.string().min(1),
+  prompt: words,
   tools_allowed: listOf(z.string()).nullish(),
   child_id: id.nullish(),
 });

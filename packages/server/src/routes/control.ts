@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { id, json, listOf, members, ordered, reason as reasonShape } from "../http/shapes.js";
+import { id, json, listOf, members, ordered, reason as reasonShape, words } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
 import { checkLive, type Head } from "../log/head.js";
 import { abort as end, forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
@@ -37,8 +37,8 @@ const planAnswer = z.strictObject({
     .describe("approves these steps instead of the proposed ones"),
   reason: reasonShape,
 });
-const newDirection = z.strictObject({ instruction: z.string().min(1) });
-const saying = z.strictObject({ text: z.string().min(1) });
+const newDirection = z.strictObject({ instruction: words });
+const saying = z.strictObject({ text: words });
 const answered = members({ run_id: id, request_id: id, status: z.string() });
 
 export function controlRoutes(rooms: Rooms): readonly Route[] {
@@ -140,9 +140,11 @@ async function redirect(
   rooms: Rooms,
   { body: { instruction }, tenant, run: { run_id } }: Said<typeof newDirection>,
 ): Promise<Reply> {
-  return changed(rooms, tenant, run_id, (commit) =>
-    to(commit, run_id, "redirecting", { action: "redirect", instruction }, "redirected"),
-  );
+  return changed(rooms, tenant, run_id, (commit) => {
+    // Also while an earlier one is not taken up: that says something else.
+    ask(commit, run_id, { action: "redirect", instruction });
+    move(commit, run_id, { state: "redirecting", reason: "redirected" });
+  });
 }
 
 async function steer(

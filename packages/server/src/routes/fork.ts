@@ -6,14 +6,15 @@
 // The workspace is there before the run that uses it: a crash or a failure in between leaves a folder that no run has,
 // and the old run as it was.
 
-import { type Facts, messagesOf, RunwireError } from "@runwire/protocol";
+import { type Facts, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Restored } from "../agent.js";
+import { wholeMessages } from "../conversations.js";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { created, forkedFrom, id, json } from "../http/shapes.js";
+import { created, forkedFrom, id, json, words } from "../http/shapes.js";
 import type { NewRun } from "../ingest.js";
 import type { Head } from "../log/head.js";
 import type { Idempotency } from "../log/run-record.js";
@@ -24,7 +25,7 @@ import { begin, begun } from "./begin.js";
 import { inherited } from "./inherited.js";
 import { type Point, pointAt, pointOf } from "./point.js";
 
-const prompt = z.string().min(1).nullish().describe("what is asked next");
+const prompt = words.nullish().describe("what is asked next");
 const newFork = z.strictObject({
   at: z.int().min(1).nullish().describe("a number of the dialect's cursor; the whole run by default"),
   checkpoint_id: id.nullish().describe("or the step that has this checkpoint"),
@@ -78,10 +79,10 @@ async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
       checkpoint_id == null
         ? await pointAt(rooms, head, query.dialect, body.at)
         : await pointOf(rooms, head, checkpoint_id);
-    const given = await inherited(rooms, head, point.conversation.asked);
+    const taken = await takenFrom(rooms, head, point);
     const restored =
       point.checkpoint_id === null ? undefined : await restore(rooms, head, point.checkpoint_id);
-    return { run: another(head, point, given, body, restored), restored };
+    return { run: another(head, point, taken, body, restored), restored };
   });
 }
 
@@ -94,10 +95,10 @@ async function rewind(rooms: Rooms, { req, body, run: key, caller }: RewindCall)
   const idempotency = idempotencyOf(req, "rewind", key.run_id, body);
   return once(rooms, key, idempotency, async () => {
     const point = await pointOf(rooms, head, checkpoint_id);
-    const given = await inherited(rooms, head, point.conversation.asked);
+    const taken = await takenFrom(rooms, head, point);
     const restored = await restore(rooms, head, checkpoint_id);
     if (restored === undefined) throw new RunwireError("KAI-RUN-POINT-0002", checkpoint_id);
-    return { run: { ...another(head, point, given, body, restored), rewinds: key.run_id }, restored };
+    return { run: { ...another(head, point, taken, body, restored), rewinds: key.run_id }, restored };
   });
 }
 
@@ -142,10 +143,23 @@ async function restore(
   return run.external ? undefined : agent?.checkpoints.restore(run, checkpoint_id);
 }
 
+/** What the new run takes over: what was said and done, and what the old one was given to work with. */
+interface Taken {
+  readonly messages: readonly Facts[];
+  readonly given: Facts;
+}
+
+async function takenFrom(rooms: Rooms, head: Head, { conversation }: Point): Promise<Taken> {
+  return {
+    messages: await wholeMessages(rooms.blobs, head.run.tenant, conversation),
+    given: await inherited(rooms, head, conversation.asked),
+  };
+}
+
 function another(
   head: Head,
-  { conversation, last, checkpoint_id }: Point,
-  { model, ...given }: Facts,
+  { last, checkpoint_id }: Point,
+  { messages, given: { model, ...given } }: Taken,
   asked: Pick<z.output<typeof newFork>, "checkpoint_id" | "prompt">,
   restored: Restored | undefined,
 ): NewRun {
@@ -153,7 +167,7 @@ function another(
   const next = asked.prompt == null ? [] : [{ role: "user", content: asked.prompt }];
   return {
     ...(restored === undefined ? {} : { run_id: restored.run_id }),
-    messages: [...messagesOf(conversation), ...next],
+    messages: [...messages, ...next],
     session_id: null,
     agent,
     model: typeof model === "string" ? model : null,

@@ -88,11 +88,11 @@ export interface TurnsBefore {
 
 /** What a new turn takes over from the session it belongs to. */
 export async function turnsBefore(
-  { store }: Rooms,
+  rooms: Rooms,
   tenant: string,
   session_id: string,
 ): Promise<TurnsBefore | undefined> {
-  const session = await store.session(tenant, session_id, 1);
+  const session = await rooms.store.session(tenant, session_id, 1);
   if (session === undefined) return undefined;
-  return { history: await historyOf(store, tenant, session_id), title: session.title };
+  return { history: await historyOf(rooms, tenant, session_id), title: session.title };
 }

@@ -245,6 +245,51 @@ export function shapeLaws(open: Open): void {
       );
     }));
 
+  it("a delta that is split says of each piece who said it [RW-SHAPE-6] [RW-SHAPE-7]", () =>
+    onTrial(open, async (trial) => {
+      const long = fc.array(fc.record({ node: nodeName, chars: fc.integer({ min: 1, max: 90_000 }) }), {
+        minLength: 1,
+        maxLength: 4,
+      });
+      await fc.assert(
+        fc.asyncProperty(long, async (nodes) => {
+          const key = await newRun(trial);
+          const text = nodes.map(({ chars }, i) => String(i).repeat(chars)).join("");
+          await trial.ingest.append(key, [
+            { type: "text.delta", payload: { text, nodes } },
+            { type: "text.delta", payload: { text: "more", node: "n" } },
+          ]);
+          await sweepOut(trial, key);
+          const said = nodes.map(({ node, chars }) => ({ node, chars }));
+          for (const view of views) {
+            const events = (await wholeLog(trial.store, key, view)).filter((e) => e.type === "text.delta");
+            const turns = events.flatMap(({ payload }) => nodeTexts(payload as Facts));
+            const units = turns.map(({ node, chars }) => `${node} `.repeat(chars)).join("");
+            const all = [...said, { node: "n", chars: 4 }];
+            expect(units).toBe(all.map(({ node, chars }) => `${node} `.repeat(chars)).join(""));
+          }
+        }),
+        caseCount(8),
+      );
+    }));
+
+  it("a text beside what sounds is not split, and nothing sounds twice [RW-SHAPE-6]", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial);
+      const payload = { chunks: ["A", "B"], text: "x".repeat(2 * limits.deltaBytesMax) };
+      const large = { chunks: ["C"], text: "y".repeat(limits.groupBytesMax) };
+      await trial.ingest.append(key, [
+        { type: "audio.delta", payload },
+        { type: "audio.delta", payload: large },
+        { type: "run.lifecycle", payload: { state: "done" } },
+      ]);
+      await expectSoundTree(trial.store, key);
+      for (const view of views) {
+        const heard = (await wholeLog(trial.store, key, view)).filter((e) => e.type === "audio.delta");
+        expect(heard.map((e) => e.payload)).toEqual([payload, large]);
+      }
+    }));
+
   it("a delta whose pieces would repeat more than an append may have is refused [RW-SHAPE-6]", () =>
     onTrial(open, async (trial) => {
       const key = await newRun(trial);
