@@ -305,6 +305,41 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await left(bridge);
   });
 
+  it.each(["koder", "loom", "loom-export"])(
+    "goes on after a snapshot, and after a reply that was full, by the numbers of %s [RW-NATS-3]",
+    async (dialect) => {
+      const prefix = `by-${dialect}`;
+      const bridge = await bridged("--prefix", prefix, "--dialect", dialect);
+      const run_id = await created();
+      const ask = async (body: Facts): Promise<{ messages: Facts[]; next: number | null }> =>
+        (
+          await nc.request(`${prefix}.ask.default.${run_id}.${dialect}`, JSON.stringify(body), {
+            timeout: 20_000,
+          })
+        ).json();
+      await server.api.append(run_id, [text("Hello."), step(0), step(1)]);
+      expect(await ask({ snapshot: true })).toMatchObject({
+        messages: [{ type: "snapshot" }],
+        next: (await stored(run_id, dialect)).length,
+      });
+      // More than NATS takes at once.
+      for (let i = 2; i < 30; i++)
+        await server.api.append(run_id, [text(`${i}`.padEnd(40_000, "x")), step(i)]);
+      const said = (await stored(run_id, dialect)).map((data) => JSON.parse(data) as Facts);
+      const pages: Facts[][] = [];
+      for (let after: number | null = 0; after !== null; ) {
+        const page: Awaited<ReturnType<typeof ask>> = await ask({ after });
+        pages.push(page.messages);
+        after = page.next;
+      }
+      expect(pages.length).toBeGreaterThan(1);
+      expect(pages.flat()).toEqual(said);
+      expect(await ask({ after: said.length + 1 })).toEqual({ messages: said.slice(0, 1), next: 1 });
+      await server.api.append(run_id, [done]);
+      await left(bridge);
+    },
+  );
+
   it("says a live run again, under the same ids, where nothing keeps it and the bridge is killed [RW-NATS-2]", async () => {
     const heard: { readonly id: string; readonly data: string }[] = [];
     const hash = (data: string): string => createHash("sha256").update(data).digest("hex").slice(0, 16);
