@@ -457,6 +457,25 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await late.kill();
   });
 
+  it("leaves when it is told to, also while NATS is away [RW-NATS-5]", async () => {
+    const gone = await natsServer(join(folder, "gone"), "-js");
+    const bridge = start(["nats", "--nats", gone.url, "--stream", "GONE"], server.env);
+    await bridge.until(/publishing runs/);
+    const run_id = await created();
+    const own = await connect({ servers: gone.url });
+    const held = await jetstreamManager(own);
+    const last = () =>
+      held.streams.getMessage("GONE", { last_by_subj: `runwire.events.default.${run_id}.runtime` });
+    await expect.poll(last).not.toBeNull();
+    await own.close();
+    await gone.kill();
+    await expect.poll(() => bridge.err).toContain("is gone");
+    await server.api.append(run_id, [text("unheard"), step(0)]);
+    // Whoever reads beside it has heard as much.
+    await stored(run_id);
+    await left(bridge);
+  });
+
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {
     await jsm.streams.add({ name: "GREEDY", subjects: ["greedy.>"] });
     const { code, err } = await start(["nats", "--nats", nats.url, "--prefix", "greedy", "--url", server.url])
