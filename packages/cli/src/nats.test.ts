@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
+import { gateway } from "@runwire/client";
 import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -474,6 +475,44 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     // Whoever reads beside it has heard as much.
     await stored(run_id);
     await left(bridge);
+  });
+
+  it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
+    const data = join(folder, "keyed");
+    const command = async (...args: readonly string[]): Promise<string> => {
+      const { code, out, err } = await start([...args, "--data", data]).exited;
+      expect([code, err]).toEqual([0, expect.any(String)]);
+      return out.trim();
+    };
+    const newKey = (): Promise<string> =>
+      command("keys", "create", "--tenant", "acme", "--scopes", "read,write");
+    const [first, second] = [await newKey(), await newKey()];
+    const keyed = start(["serve", "--port", "0", "--auth", "keys", "--data", data]);
+    const [, url = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const api = gateway({ base: url, headers: { authorization: `Bearer ${second}` } });
+    const bridgedBy = async (RUNWIRE_TOKEN: string): Promise<Running> => {
+      const flags = ["--prefix", "keyed", "--stream", "KEYED"];
+      const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url, RUNWIRE_TOKEN });
+      await bridge.until(/publishing runs/);
+      return bridge;
+    };
+    const { run_id } = await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+    const count = async (): Promise<number> =>
+      (await kept("KEYED", `keyed.events.acme.${run_id}.runtime`)).length;
+    const bridge = await bridgedBy(first);
+    await expect.poll(count).toBeGreaterThan(0);
+    await command("keys", "revoke", first.slice(3, 15));
+    expect(await bridge.exited).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
+    });
+    const before = await count();
+    const again = await bridgedBy(second);
+    await api.append(run_id, [text("heard")]);
+    await expect.poll(count).toBeGreaterThan(before);
+    await left(again);
+    keyed.kill("SIGTERM");
+    await keyed.exited;
   });
 
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {
