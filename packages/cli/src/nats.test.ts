@@ -71,6 +71,59 @@ describe("requests over NATS", () => {
     await answered;
     expect(taken).toBe(200);
   });
+
+  const claim = { "Producer-Id": "me", "Producer-Epoch": "1", "Producer-Seq": "1" };
+  const refused = new TypeError("fetch failed", {
+    cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
+  });
+  const lost = new TypeError("fetch failed", { cause: new Error("other side closed") });
+
+  it.each([
+    ["nobody listened", refused, {}, "", 3],
+    ["its answer was lost, under a claim", lost, claim, "", 3],
+    ["its answer was lost, without one", lost, {}, "", 1],
+    ["an answer is waited for", refused, claim, "_INBOX.me", 1],
+  ])(
+    "append what is published until it is stored, and once: %s [RW-NATS-4]",
+    async (_, trouble, given, reply, count) => {
+      const own = headers();
+      for (const [name, value] of Object.entries(given)) own.set(name, value);
+      const [replies, said]: string[][] = [[], []];
+      async function* written(): AsyncGenerator<Partial<Msg>> {
+        yield {
+          subject: "runwire.in.t.run_1",
+          headers: own,
+          reply,
+          json: <T>() => text("x") as T,
+          respond: (data) => replies?.push(String(data)) === 1,
+        };
+      }
+      async function* none(): AsyncGenerator<Partial<Msg>> {}
+      let asked = 0;
+      await answerRequests({
+        endpoint: {
+          base: "http://127.0.0.1:9",
+          fetch: async () => {
+            asked += 1;
+            if (asked < 3) throw trouble;
+            return Response.json({ first_pos: 3, last_pos: 3 });
+          },
+        },
+        nc: {
+          subscribe: (subject: string) => (subject.includes(".in.") ? written() : none()),
+        } as unknown as NatsConnection,
+        prefix: "runwire",
+        dialect: "runtime",
+        subjects: subjectsOf("runwire", "t", "runtime"),
+        ingest: true,
+        say: (line) => void said?.push(line),
+      });
+      await expect.poll(() => asked).toBe(count);
+      await expect.poll(() => replies?.length).toBe(reply === "" ? 0 : 1);
+      const isLost = count === 1 && reply === "";
+      await expect.poll(() => said).toEqual(isLost ? [expect.stringContaining("KAI-STREAM-CONN-0003")] : []);
+    },
+  );
 });
 
 describe.skipIf(!hasNats)("runwire nats", () => {

@@ -2,7 +2,16 @@
 // the server, and its answer or refusal the reply.
 
 import { type Msg, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
-import { type Endpoint, followMessages, gateway, type ProducerClaim } from "@runwire/client";
+import {
+  type Appended,
+  backoff,
+  type Endpoint,
+  followMessages,
+  gateway,
+  type ProducerClaim,
+  systemClock,
+  wait,
+} from "@runwire/client";
 import {
   dialects,
   isObject,
@@ -185,7 +194,33 @@ function askedIn(msg: Msg): { readonly after: number; readonly snapshot: boolean
 async function write({ endpoint }: RequestParts, run_id: string, msg: Msg): Promise<object> {
   const value = valueIn(msg);
   const dialect = msg.headers?.get("Runwire-Dialect") || "runwire";
-  return gateway(endpoint).appendIn(dialect, run_id, Array.isArray(value) ? value : [value], claimIn(msg));
+  const claim = claimIn(msg);
+  const append = (): Promise<Appended> =>
+    gateway(endpoint).appendIn(dialect, run_id, Array.isArray(value) ? value : [value], claim);
+  const pause = backoff(Math.random);
+  for (;;) {
+    try {
+      return await append();
+    } catch (error) {
+      // Whoever asked for an answer is told, and may ask again; for anybody else nobody but us can.
+      if (msg.reply || !mayRepeat(error, claim)) throw error;
+      await wait(systemClock, pause.nextMs());
+    }
+  }
+}
+
+/** Whether another try may help, and cannot store twice. */
+function mayRepeat(error: unknown, claim: ProducerClaim | undefined): boolean {
+  if (!(error instanceof RunwireError) || !error.row.retry) return false;
+  if (error.code === "KAI-STREAM-CONN-0003") return claim !== undefined || isRefused(error);
+  // These say that nothing is stored; a bug of the server says nothing, and would hold up the run for ever.
+  return /^KAI-(?:LIMIT|SERVER-STORE)-/.test(error.code);
+}
+
+/** Nobody listens there: nothing of the request was read. */
+function isRefused({ cause }: RunwireError): boolean {
+  const why = cause instanceof Error ? cause.cause : undefined;
+  return isObject(why) && why.code === "ECONNREFUSED";
 }
 
 function claimIn({ headers }: Msg): ProducerClaim | undefined {
