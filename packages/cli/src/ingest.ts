@@ -152,12 +152,12 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     };
     const run = writeRun(endpoint, run_id, {
       dialect,
-      isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked),
+      begun: { isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked), state },
       answers: flags.answers ? (lines) => void process.stdout.write(lines) : undefined,
       onFailure: failed,
     });
     if (flags.json) process.stdout.write(`${JSON.stringify({ run_id })}\n`);
-    process.stderr.write(`${run_id} is running; watch it: runwire tail ${run_id}${sameServer(flags)}\n`);
+    process.stderr.write(`${run_id} is ${state}; watch it: runwire tail ${run_id}${sameServer(flags)}\n`);
     const over = run.end.then(({ state, isOurs }) => {
       process.stderr.write(`${run_id} is ${state}\n`);
       exitCode = Math.max(exitCode, exitCodes[state]);

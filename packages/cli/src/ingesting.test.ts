@@ -291,6 +291,39 @@ describe("runwire ingest", () => {
   });
 
   it.each([
+    ["preview", `${chunk("x")}{"reply":"done"}\n`, "done", 0],
+    ["preview", '{"type":"turn.completed","payload":{}}\n', "done", 0],
+    ["required", `${chunk("x")}{"reply":"done"}\n`, "error", 1],
+  ] as const)("ends a run with the gate %s as %j says it", async (planning_gate, input, state, code) => {
+    const { run_id } = await server.api.createRun({ prompt: "x", producer: "external", planning_gate });
+    const dialect = input.includes("turn.completed") ? "runtime" : "loom";
+    const args = ["ingest", "--dialect", dialect, "--run", run_id];
+    expect((await pipe(input, args, server.env)).code).toBe(code);
+    expect((await server.api.getRun(run_id)).state).toBe(state);
+  });
+
+  it("waits with the end of a run whose plan a person must approve", async () => {
+    const { run_id } = await server.api.createRun({
+      prompt: "x",
+      producer: "external",
+      planning_gate: "required",
+    });
+    const run = start(["ingest", "--dialect", "runwire", "--run", run_id], server.env);
+    const [first] = sampleLines(log).map((line) => JSON.parse(line) as Event);
+    const plan = {
+      type: "plan.proposal",
+      payload: { plan: { id: "p1", steps: [{ id: "s1", title: "Dig" }] } },
+    };
+    const last = { type: "run.lifecycle", payload: { state: "done", reason: null } };
+    for (const said of [first, { ...first, ...plan }, { ...first, ...last }])
+      run.type(`${JSON.stringify(said)}\n`);
+    run.close();
+    expect((await command("approve", run_id)).code).toBe(0);
+    expect((await run.exited).code).toBe(0);
+    expect((await server.api.getRun(run_id)).state).toBe("done");
+  });
+
+  it.each([
     [["--url", "http://127.0.0.1:9"], "no server answers"],
     [["--run", "run_nobody"], "run not found"],
     [["--answers", "--json"], "choose one"],

@@ -11,7 +11,7 @@ import {
   type RunState,
   RunwireError,
 } from "@runwire/protocol";
-import { fitting } from "./fitting.js";
+import { type Begun, fitting } from "./fitting.js";
 
 export type End = Extract<RunState, "done" | "error" | "aborted">;
 
@@ -26,8 +26,7 @@ export interface Written {
 
 export interface WrittenOptions {
   readonly dialect: Dialect;
-  /** Whether what it was asked is stored with it. */
-  readonly isAsked: boolean;
+  readonly begun: Begun;
   /** Takes the lines that tell the producer what people answered. */
   readonly answers: ((lines: string) => void) | undefined;
   /** Told why nothing more can be stored. */
@@ -39,7 +38,7 @@ const againMs = 200;
 
 export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOptions): Written {
   const ids = idSource(Math.random);
-  const fit = fitting(options.isAsked, () => ids.next("run", Date.now()));
+  const fit = fitting(options.begun, () => ids.next("run", Date.now()));
   const over = new AbortController();
   const producer = openProducer({ ...endpoint, run_id, signal: over.signal });
   /** Requests that the wire itself answers. */
@@ -144,20 +143,25 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
       void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
   }
 
+  async function store(drafts: readonly Draft[]): Promise<void> {
+    for (const draft of fit.ended ? drafts.slice(0, -1) : drafts) await push(draft);
+    const last = fit.ended ? drafts.at(-1) : undefined;
+    if (last !== undefined) endWith(last).catch(failed);
+  }
+
   return {
     end: followToEnd().catch(lost),
     async take(e) {
       // Pausing is not reading on: the pipe fills, and its writer waits.
       await gate.passed();
       const drafts = fit.draftsOf(e);
-      if (producer.signal.aborted) return;
-      for (const draft of fit.ended ? drafts.slice(0, -1) : drafts) await push(draft);
-      const last = fit.ended ? drafts.at(-1) : undefined;
-      if (last !== undefined) endWith(last).catch(failed);
+      if (!producer.signal.aborted) await store(drafts);
     },
     cutOff(reason) {
       if (!isOpen || producer.signal.aborted) return;
-      endWith({ type: "run.lifecycle", payload: fit.turn ?? { state: "error", reason } }).catch(failed);
+      isOpen = false;
+      const payload = fit.turn ?? { state: "error" as const, reason };
+      store(fit.end(payload)).catch(failed);
     },
   };
 }
