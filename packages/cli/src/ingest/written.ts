@@ -20,6 +20,8 @@ export interface Written {
   take(e: Event): Promise<void>;
   /** Ends it, where neither the wire nor anybody else has: as its turn ended, or else as an error. */
   cutOff(reason: string): void;
+  /** Whether its end is still to come, from the wire or from anybody else. */
+  readonly isOpen: boolean;
   /** How it ended, and whether the wire had said so. */
   readonly end: Promise<{ readonly state: End; readonly isOurs: boolean }>;
 }
@@ -150,6 +152,9 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   }
 
   return {
+    get isOpen() {
+      return isOpen;
+    },
     end: followToEnd().catch(lost),
     async take(e) {
       // Pausing is not reading on: the pipe fills, and its writer waits.
