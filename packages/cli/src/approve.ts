@@ -71,7 +71,7 @@ export function addAnswers(program: Command): void {
   answer.action((run_id: string, clarify_id: string, text: string, flags: ServerFlags) =>
     reach(flags, async (endpoint) => {
       const asks = await waitingIn(endpoint, run_id, "clarifications");
-      const by = asks.find(({ id }) => id === clarify_id)?.run_id ?? run_id;
+      const by = named(run_id, clarify_id, asks)?.run_id ?? run_id;
       await gateway(endpoint).answerClarification(by, clarify_id, text);
       process.stdout.write(`${clarify_id} is answered\n`);
     }),
@@ -110,7 +110,7 @@ async function answerCall(
   const chosen =
     approval === undefined
       ? onlyOne(run_id, asks)
-      : (asks.find(({ id }) => id === approval) ?? { run_id, id: approval, tool: approval, about: approval });
+      : (named(run_id, approval, asks) ?? { run_id, id: approval, tool: approval, about: approval });
   await gateway(endpoint).answerApproval(chosen.run_id, chosen.id, answer);
   // What was asked for is not what runs.
   const about =
@@ -127,6 +127,17 @@ function onlyOne(run_id: string, asks: readonly Waiting[]): Waiting {
   if (asks.length === 1) return first;
   const list = asks.map(({ id, about }) => `${id} (${about})`).join(", ");
   throw new Error(`${asks.length} requests wait in ${run_id}; name one: ${list}`);
+}
+
+/** An id is a run's own: where the run itself does not ask under it, two below it may. */
+function named(run_id: string, given: string, asks: readonly Waiting[]): Waiting | undefined {
+  const under = asks.filter(({ id }) => id === given);
+  const own = under.find((ask) => ask.run_id === run_id);
+  if (own !== undefined || under.length <= 1) return own ?? under[0];
+  const list = under.map((ask) => `${ask.run_id} (${ask.about})`).join(", ");
+  throw new Error(
+    `${under.length} runs below ${run_id} ask under ${oneLine(given)}; name one instead: ${list}`,
+  );
 }
 
 /** What waits in the run and in its descendants. */

@@ -279,6 +279,29 @@ describe("runwire ingest", () => {
     ]);
   });
 
+  it("writes what people answer to one run where the agent has answered another under the same id", async () => {
+    const run = start(["ingest", "--dialect", "runwire", "--answers"], server.env);
+    const first = JSON.parse(sampleLines(log)[0] ?? "") as Event;
+    const say = (type: string, payload: object, child_id: string | null = null): void =>
+      run.type(`${JSON.stringify({ ...first, type, payload, child_id })}\n`);
+    for (const child_id of ["run_a", "run_b"]) say("child.spawn", { child_id });
+    say("approval.requested", { approval_id: "same" }, "run_a");
+    say("approval.resolved", { approval_id: "same", decision: "once" }, "run_a");
+    say("approval.requested", { approval_id: "same" }, "run_b");
+    say("clarify.requested", { clarify_id: "last", question: "All there?" });
+    // By then the first has its answer.
+    const asked = async (id: string): Promise<string | undefined> =>
+      (await server.api.inbox()).items.find(({ request_id }) => request_id === id)?.run_id;
+    await expect.poll(() => asked("last")).toBeDefined();
+    const by = (await asked("same")) ?? "";
+    await command("approve", by, "same", "--decision", "deny");
+    await run.until(/"approval\.resolved".*"deny"/);
+    say("run.lifecycle", { state: "done", reason: null });
+    run.close();
+    const { code, out } = await run.exited;
+    expect({ code, lines: out.split("\n").length }).toEqual({ code: 0, lines: 2 });
+  });
+
   it("goes into the run that was made for it", async () => {
     const { run_id } = await server.api.createRun({ prompt: "x", producer: "external" });
     const args = ["ingest", "--dialect", "runwire", "--run", run_id];

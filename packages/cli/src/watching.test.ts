@@ -211,6 +211,24 @@ describe("from another terminal", () => {
     expect((await command("approve", run_id, "appr_1")).err).toContain("KAI-RUN-REQUEST-0002");
   });
 
+  it("a tool call is not approved for another run that asks under the same id", async () => {
+    const children = [1, 2].map((n) => `run_same_${process.pid}_${n}`);
+    const run_id = await external(
+      ...children.flatMap((child_id): Draft[] => [
+        { type: "child.spawn", payload: { child_id } },
+        { ...asked, child_id },
+      ]),
+    );
+    const both = await command("approve", run_id, "appr_1");
+    expect(both).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringContaining(children.join(" (shell ls), ")),
+    });
+    expect((await command("approve", children[1] ?? "", "appr_1")).code).toBe(0);
+    expect((await command("approve", run_id, "appr_1")).code).toBe(0);
+  });
+
   it("what waits for a person is listed, with the command that answers it", async () => {
     const run_id = await external(asked, {
       type: "clarify.requested",

@@ -71,6 +71,20 @@ describe("what goes to the server", () => {
     expect(fit.ended).toBe(true);
   });
 
+  it("is a request of each run that asks under an id, because an id is a run's own", () => {
+    const asks = (child_id: string): Draft => ({
+      type: "approval.requested",
+      payload: { approval_id: "a" },
+      child_id,
+    });
+    const told = fitted([spawn("run_a"), spawn("run_b"), asks("run_a"), asks("run_b"), asks("run_b")]);
+    expect(told.slice(2)).toMatchObject([
+      [{ child_id: "run_child1" }],
+      [{ child_id: "run_child2" }],
+      "KAI-RUN-REQUEST-0004",
+    ]);
+  });
+
   it("names children anew, because a server has each id once", () => {
     const [spawned, said, ended, late] = fitted([
       spawn("run_a"),

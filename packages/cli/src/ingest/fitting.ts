@@ -99,8 +99,11 @@ export function fitting({ isAsked, state }: Begun, newChildId: () => string): Fi
       if (is(e, "plan.proposal") && target.state === "planning")
         targets.set(e.child_id, { ...target, state: "running" });
       const asked = requestOf(e);
-      if (asked !== undefined && requests.has(asked)) throw new RunwireError("KAI-RUN-REQUEST-0004", asked);
-      if (asked !== undefined) requests.add(asked);
+      if (asked !== undefined) {
+        const key = requestKey(e.child_id, asked);
+        if (requests.has(key)) throw new RunwireError("KAI-RUN-REQUEST-0004", asked);
+        requests.add(key);
+      }
       return [draftOf(e, target)];
     },
   };
@@ -117,6 +120,11 @@ function turnEnded(e: Event): Fitting["turn"] {
 function requestOf(e: Event): string | undefined {
   if (is(e, "approval.requested")) return e.payload.approval_id;
   return is(e, "clarify.requested") ? e.payload.clarify_id : undefined;
+}
+
+/** An id is a run's own: its children may ask under the same. */
+export function requestKey(child_id: string | null | undefined, id: string): string {
+  return `${child_id ?? ""} ${id}`;
 }
 
 function draftOf({ type, payload, scope }: Said, { child_id }: Target): Draft {

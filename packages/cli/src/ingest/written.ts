@@ -6,12 +6,13 @@ import {
   type Draft,
   type Event,
   endsRun,
+  type Facts,
   idSource,
   is,
   type RunState,
   RunwireError,
 } from "@runwire/protocol";
-import { type Begun, fitting } from "./fitting.js";
+import { type Begun, fitting, requestKey } from "./fitting.js";
 
 export type End = Extract<RunState, "done" | "error" | "aborted">;
 
@@ -50,8 +51,8 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   let hasFailed = false;
 
   async function push(draft: Draft): Promise<void> {
-    if (is(draft, "approval.resolved")) answered.add(draft.payload.approval_id);
-    if (is(draft, "clarify.resolved")) answered.add(draft.payload.clarify_id);
+    const id = resolvedBy(draft);
+    if (id !== undefined) answered.add(requestKey(draft.child_id, id));
     try {
       await producer.push(draft);
     } catch (error) {
@@ -173,9 +174,14 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
 
 /** What a person said, or that nobody did in time. */
 function isAnswer(e: Event, answered: ReadonlySet<string>): boolean {
-  if (!is(e, "approval.resolved") && !is(e, "clarify.resolved")) return false;
-  const id = is(e, "approval.resolved") ? e.payload.approval_id : e.payload.clarify_id;
-  return e.payload.outcome !== "closed" && !answered.has(id);
+  const id = resolvedBy(e);
+  const { outcome } = e.payload as Facts;
+  return id !== undefined && outcome !== "closed" && !answered.has(requestKey(e.child_id, id));
+}
+
+function resolvedBy(e: Draft): string | undefined {
+  if (is(e, "approval.resolved")) return e.payload.approval_id;
+  return is(e, "clarify.resolved") ? e.payload.clarify_id : undefined;
 }
 
 function openGate(): { shut(): void; open(): void; passed(): Promise<void> } {
