@@ -80,10 +80,14 @@ export function addAnswers(program: Command): void {
 
 /** A plan in the making is waited for: who approves it at once means it. */
 async function waitsForPlan(endpoint: Endpoint, run_id: string): Promise<boolean> {
-  const { state, planning_gate } = await gateway(endpoint).getRun(run_id);
+  const server = gateway(endpoint);
+  const { state, planning_gate } = await server.getRun(run_id);
   if (state === "awaiting_approval") return true;
   if (state !== "planning" || planning_gate !== "required") return false;
-  for await (const item of follow(sseSource({ ...endpoint, run_id }))) {
+  // From here on: the log may tell of an earlier plan, too.
+  const { pos, transcript } = await server.snapshot(run_id);
+  if (transcript.state !== "planning") return transcript.state === "awaiting_approval";
+  for await (const item of follow(sseSource({ ...endpoint, run_id }), { after: pos })) {
     if (item.kind !== "event" || item.event.child_id !== null || !is(item.event, "run.lifecycle")) continue;
     if (item.event.payload.state === "awaiting_approval") return true;
   }

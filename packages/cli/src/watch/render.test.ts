@@ -443,6 +443,14 @@ describe("what waits for a person", () => {
     };
     expect(after(...asked, answered)).toMatchObject([{ run_id: child_id, id: "a1" }]);
   });
+
+  it("is each plan of a run by itself", () => {
+    const plans = [state("planning"), state("awaiting_approval")];
+    const again = [...plans, state("running"), state("redirecting"), ...plans];
+    const [first, second] = [after(...plans), after(...again)];
+    expect([first.length, second.length]).toEqual([1, 1]);
+    expect(first.map(askKey)).not.toEqual(second.map(askKey));
+  });
 });
 
 describe("what governed a call", () => {
