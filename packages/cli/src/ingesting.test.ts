@@ -380,6 +380,8 @@ describe("a run of any dialect", () => {
     const count = said.split("\n").length - 1;
     expect(recorded).toEqual({ code: 0, out: "", err: `${run_id} is done; ${count} lines in ${path}\n` });
     expect(readFileSync(path, "utf8")).toBe(said);
+    const passed = await command("record", run_id, "-o", "-", "--dialect", name);
+    expect(passed).toEqual({ code: 0, out: said, err: `${run_id} is done; ${count} lines on stdout\n` });
     const args = ["replay", run_id, "--speed", "max", "--json", "--dialect", name];
     expect((await command(...args)).out).toBe(said);
   });
