@@ -131,9 +131,9 @@ function commandsPage(program) {
 
 # The command line
 
-In the checkout, \`npx runwire <command>\`. The commands under "Watch" and "Answer", and \`ingest\`, talk to a server over
-HTTP: the one that \`--url\` or \`RUNWIRE_URL\` names, or else the one on this machine. Where the server wants a key, put
-it into \`RUNWIRE_TOKEN\`; a flag would show it to everyone on the machine. What a run says, a model's text or a tool's
+In the checkout, \`npx runwire <command>\`. Whatever takes \`--url\` talks to a server over HTTP (but \`replay\` of a file):
+the one that the flag or \`RUNWIRE_URL\` names, or else the one on this machine. Where the server wants a key, put it into
+\`RUNWIRE_TOKEN\`; a flag would show it to everyone on the machine. What a run says, a model's text or a tool's
 output, cannot move the cursor or change the terminal: escape sequences are left out. Colours and redrawing are for
 terminals only; a pipe gets plain lines (\`NO_COLOR\` and \`TERM=dumb\` are respected).
 

@@ -71,7 +71,7 @@ export function addAnswers(program: Command): void {
   answer.action((run_id: string, clarify_id: string, text: string, flags: ServerFlags) =>
     reach(flags, async (endpoint) => {
       const asks = await waitingIn(endpoint, run_id, "clarifications");
-      const by = asks.find(({ id }) => id === clarify_id)?.run_id ?? run_id;
+      const by = named(run_id, clarify_id, asks)?.run_id ?? run_id;
       await gateway(endpoint).answerClarification(by, clarify_id, text);
       process.stdout.write(`${clarify_id} is answered\n`);
     }),
@@ -80,10 +80,14 @@ export function addAnswers(program: Command): void {
 
 /** A plan in the making is waited for: who approves it at once means it. */
 async function waitsForPlan(endpoint: Endpoint, run_id: string): Promise<boolean> {
-  const { state, planning_gate } = await gateway(endpoint).getRun(run_id);
+  const server = gateway(endpoint);
+  const { state, planning_gate } = await server.getRun(run_id);
   if (state === "awaiting_approval") return true;
   if (state !== "planning" || planning_gate !== "required") return false;
-  for await (const item of follow(sseSource({ ...endpoint, run_id }))) {
+  // From here on: the log may tell of an earlier plan, too.
+  const { pos, transcript } = await server.snapshot(run_id);
+  if (transcript.state !== "planning") return transcript.state === "awaiting_approval";
+  for await (const item of follow(sseSource({ ...endpoint, run_id }), { after: pos })) {
     if (item.kind !== "event" || item.event.child_id !== null || !is(item.event, "run.lifecycle")) continue;
     if (item.event.payload.state === "awaiting_approval") return true;
   }
@@ -110,7 +114,7 @@ async function answerCall(
   const chosen =
     approval === undefined
       ? onlyOne(run_id, asks)
-      : (asks.find(({ id }) => id === approval) ?? { run_id, id: approval, tool: approval, about: approval });
+      : (named(run_id, approval, asks) ?? { run_id, id: approval, tool: approval, about: approval });
   await gateway(endpoint).answerApproval(chosen.run_id, chosen.id, answer);
   // What was asked for is not what runs.
   const about =
@@ -127,6 +131,17 @@ function onlyOne(run_id: string, asks: readonly Waiting[]): Waiting {
   if (asks.length === 1) return first;
   const list = asks.map(({ id, about }) => `${id} (${about})`).join(", ");
   throw new Error(`${asks.length} requests wait in ${run_id}; name one: ${list}`);
+}
+
+/** An id is a run's own: where the run itself does not ask under it, two below it may. */
+function named(run_id: string, given: string, asks: readonly Waiting[]): Waiting | undefined {
+  const under = asks.filter(({ id }) => id === given);
+  const own = under.find((ask) => ask.run_id === run_id);
+  if (own !== undefined || under.length <= 1) return own ?? under[0];
+  const list = under.map((ask) => `${ask.run_id} (${ask.about})`).join(", ");
+  throw new Error(
+    `${under.length} runs below ${run_id} ask under ${oneLine(given)}; name one instead: ${list}`,
+  );
 }
 
 /** What waits in the run and in its descendants. */

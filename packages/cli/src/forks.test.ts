@@ -94,6 +94,27 @@ describe("runwire fork and rewind", () => {
     expect((await api.getRun(next)).forked_from).toMatchObject({ run_id, checkpoint_id });
   });
 
+  it("say what was made also to who may not read it, and name the server that was named", async () => {
+    const { run_id } = await planned();
+    const { out: plain } = await runwire(["fork", run_id, "--url", url]);
+    expect(plain).toMatch(new RegExp(`: runwire approve run_\\w+ --url ${url}\n$`));
+    const data = join(folder, "keyed");
+    const scopes = ["--tenant", "t", "--scopes", "write", "--data", data];
+    const { out: key } = await runwire(["keys", "create", ...scopes]);
+    const keyed = start(["serve", "--port", "0", "--data", data, "--auth", "keys"]);
+    const [, RUNWIRE_URL = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const env = { RUNWIRE_URL, RUNWIRE_TOKEN: key.trim() };
+    const made = await runwire(["run", "compare two databases", "--plan", "required", "--detach"], env);
+    const forked = await runwire(["fork", made.out.trim()], env);
+    keyed.kill("SIGTERM");
+    await keyed.exited;
+    expect(forked).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^run_\w+ is planning from run_\w+ at \d+, workspace \w+\n$/),
+      err: "",
+    });
+  });
+
   it("name what they cannot take", async () => {
     for (const [flags, why] of [
       [["--at", "two"], '--at: "two" is not possible'],

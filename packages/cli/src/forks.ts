@@ -2,7 +2,7 @@
 
 import { type Checkpoint, type Endpoint, type ForkedRun, gateway } from "@runwire/client";
 import type { Command } from "commander";
-import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
+import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
 import { listing } from "./terminal.js";
 import { ageWords } from "./watch/words.js";
 
@@ -97,15 +97,21 @@ function pointOf({ at, checkpoint: checkpoint_id }: ForkFlags): {
   return { at: Number(at) };
 }
 
-async function tell(endpoint: Endpoint, made: ForkedRun, { json }: ForkFlags): Promise<void> {
-  if (json) {
+async function tell(endpoint: Endpoint, made: ForkedRun, flags: ForkFlags): Promise<void> {
+  if (flags.json) {
     process.stdout.write(`${JSON.stringify(made)}\n`);
     return;
   }
   const { run_id, state, forked_from, workspace } = made;
-  // The run it is made from had a gate, and so has it.
-  const { planning_gate } = await gateway(endpoint).getRun(run_id);
-  const plan = planning_gate === "required" ? `; its plan waits for approval: runwire approve ${run_id}` : "";
   const from = `from ${forked_from.run_id} at ${forked_from.pos}`;
-  process.stdout.write(`${run_id} is ${state.replace("_", " ")} ${from}, workspace ${workspace}${plan}\n`);
+  process.stdout.write(`${run_id} is ${state.replace("_", " ")} ${from}, workspace ${workspace}`);
+  // The run it is made from had a gate, and so has it. Who may not read it has made it all the same.
+  const gate = await gateway(endpoint)
+    .getRun(run_id)
+    .then(
+      ({ planning_gate }) => planning_gate,
+      () => undefined,
+    );
+  const approve = `runwire approve ${run_id}${sameServer(flags)}`;
+  process.stdout.write(gate === "required" ? `; its plan waits for approval: ${approve}\n` : "\n");
 }

@@ -1,7 +1,7 @@
 // `runwire ingest`: what an agent writes to its stdout becomes a run that people can watch, answer and stop.
 
 import { randomUUID } from "node:crypto";
-import { type Endpoint, gateway, type NewRun, systemClock, wait } from "@runwire/client";
+import { type Endpoint, gateway, type NewRun, systemClock } from "@runwire/client";
 import {
   type Dialect,
   type Event,
@@ -14,6 +14,7 @@ import {
   RunwireError,
 } from "@runwire/protocol";
 import type { Command } from "commander";
+import { created } from "./ingest/created.js";
 import { type Written, writeRun } from "./ingest/written.js";
 import { exitCodes } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
@@ -31,8 +32,6 @@ interface IngestFlags extends ServerFlags {
   readonly answers?: boolean;
   readonly json?: boolean;
 }
-
-const retryMs = 1000;
 
 export function addIngest(program: Command): void {
   const ingest = program
@@ -140,8 +139,7 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     if (isOneByOne) cutOff("the input went on with another run");
     const isGiven = runs.size === 0 && flags.run !== undefined;
     const asked = newRunOf(e, opening, flags);
-    const run_id =
-      isGiven && flags.run !== undefined ? flags.run : await create(endpoint, asked, runs.size > 0);
+    const run_id = isGiven && flags.run !== undefined ? flags.run : await create(asked);
     const { state } = isGiven ? await gateway(endpoint).getRun(run_id) : { state: "running" as const };
     if (isFinal(state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
     const failed = (error: unknown): void => {
@@ -152,12 +150,12 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     };
     const run = writeRun(endpoint, run_id, {
       dialect,
-      isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked),
+      begun: { isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked), state },
       answers: flags.answers ? (lines) => void process.stdout.write(lines) : undefined,
       onFailure: failed,
     });
     if (flags.json) process.stdout.write(`${JSON.stringify({ run_id })}\n`);
-    process.stderr.write(`${run_id} is running; watch it: runwire tail ${run_id}${sameServer(flags)}\n`);
+    process.stderr.write(`${run_id} is ${state}; watch it: runwire tail ${run_id}${sameServer(flags)}\n`);
     const over = run.end.then(({ state, isOurs }) => {
       process.stderr.write(`${run_id} is ${state}\n`);
       exitCode = Math.max(exitCode, exitCodes[state]);
@@ -166,6 +164,18 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     ends.push(over.catch(failed));
     runs.set(e.run_id, run);
     return run;
+  }
+
+  async function create(asked: NewRun): Promise<string> {
+    const key = randomUUID();
+    const isHolding = (): boolean => [...runs.values()].some(({ isOpen }) => isOpen);
+    const { run_id } = await created(() => gateway(endpoint).createRun(asked, key), {
+      // A server that is not there at the start is more likely a wrong address; later it is one that comes back.
+      isPatient: runs.size > 0,
+      isHolding,
+      clock: systemClock,
+    });
+    return run_id;
   }
 
   function cutOff(reason: string): void {
@@ -227,17 +237,4 @@ function askedBy(e: Event): Pick<NewRun, "prompt" | "messages"> {
 /** Whether the server writes what was asked by itself; otherwise the wire's own words are stored. */
 function isAsking({ prompt, messages }: NewRun): boolean {
   return prompt !== undefined || messages !== undefined;
-}
-
-/** A server that is not there at the start is more likely a wrong address; later it is one that comes back. */
-async function create(endpoint: Endpoint, run: NewRun, isPatient: boolean): Promise<string> {
-  const key = randomUUID();
-  for (;;) {
-    try {
-      return (await gateway(endpoint).createRun(run, key)).run_id;
-    } catch (error) {
-      if (!isPatient || !(error instanceof RunwireError) || !error.row.retry) throw error;
-      await wait(systemClock, retryMs);
-    }
-  }
 }

@@ -279,6 +279,29 @@ describe("runwire ingest", () => {
     ]);
   });
 
+  it("writes what people answer to one run where the agent has answered another under the same id", async () => {
+    const run = start(["ingest", "--dialect", "runwire", "--answers"], server.env);
+    const first = JSON.parse(sampleLines(log)[0] ?? "") as Event;
+    const say = (type: string, payload: object, child_id: string | null = null): void =>
+      run.type(`${JSON.stringify({ ...first, type, payload, child_id })}\n`);
+    for (const child_id of ["run_a", "run_b"]) say("child.spawn", { child_id });
+    say("approval.requested", { approval_id: "same" }, "run_a");
+    say("approval.resolved", { approval_id: "same", decision: "once" }, "run_a");
+    say("approval.requested", { approval_id: "same" }, "run_b");
+    say("clarify.requested", { clarify_id: "last", question: "All there?" });
+    // By then the first has its answer.
+    const asked = async (id: string): Promise<string | undefined> =>
+      (await server.api.inbox()).items.find(({ request_id }) => request_id === id)?.run_id;
+    await expect.poll(() => asked("last")).toBeDefined();
+    const by = (await asked("same")) ?? "";
+    await command("approve", by, "same", "--decision", "deny");
+    await run.until(/"approval\.resolved".*"deny"/);
+    say("run.lifecycle", { state: "done", reason: null });
+    run.close();
+    const { code, out } = await run.exited;
+    expect({ code, lines: out.split("\n").length }).toEqual({ code: 0, lines: 2 });
+  });
+
   it("goes into the run that was made for it", async () => {
     const { run_id } = await server.api.createRun({ prompt: "x", producer: "external" });
     const args = ["ingest", "--dialect", "runwire", "--run", run_id];
@@ -288,6 +311,39 @@ describe("runwire ingest", () => {
       code: 1,
       err: expect.stringContaining("KAI-RUN-ENDED-0001"),
     });
+  });
+
+  it.each([
+    ["preview", `${chunk("x")}{"reply":"done"}\n`, "done", 0],
+    ["preview", '{"type":"turn.completed","payload":{}}\n', "done", 0],
+    ["required", `${chunk("x")}{"reply":"done"}\n`, "error", 1],
+  ] as const)("ends a run with the gate %s as %j says it", async (planning_gate, input, state, code) => {
+    const { run_id } = await server.api.createRun({ prompt: "x", producer: "external", planning_gate });
+    const dialect = input.includes("turn.completed") ? "runtime" : "loom";
+    const args = ["ingest", "--dialect", dialect, "--run", run_id];
+    expect((await pipe(input, args, server.env)).code).toBe(code);
+    expect((await server.api.getRun(run_id)).state).toBe(state);
+  });
+
+  it("waits with the end of a run whose plan a person must approve", async () => {
+    const { run_id } = await server.api.createRun({
+      prompt: "x",
+      producer: "external",
+      planning_gate: "required",
+    });
+    const run = start(["ingest", "--dialect", "runwire", "--run", run_id], server.env);
+    const [first] = sampleLines(log).map((line) => JSON.parse(line) as Event);
+    const plan = {
+      type: "plan.proposal",
+      payload: { plan: { id: "p1", steps: [{ id: "s1", title: "Dig" }] } },
+    };
+    const last = { type: "run.lifecycle", payload: { state: "done", reason: null } };
+    for (const said of [first, { ...first, ...plan }, { ...first, ...last }])
+      run.type(`${JSON.stringify(said)}\n`);
+    run.close();
+    expect((await command("approve", run_id)).code).toBe(0);
+    expect((await run.exited).code).toBe(0);
+    expect((await server.api.getRun(run_id)).state).toBe("done");
   });
 
   it.each([
@@ -324,6 +380,8 @@ describe("a run of any dialect", () => {
     const count = said.split("\n").length - 1;
     expect(recorded).toEqual({ code: 0, out: "", err: `${run_id} is done; ${count} lines in ${path}\n` });
     expect(readFileSync(path, "utf8")).toBe(said);
+    const passed = await command("record", run_id, "-o", "-", "--dialect", name);
+    expect(passed).toEqual({ code: 0, out: said, err: `${run_id} is done; ${count} lines on stdout\n` });
     const args = ["replay", run_id, "--speed", "max", "--json", "--dialect", name];
     expect((await command(...args)).out).toBe(said);
   });

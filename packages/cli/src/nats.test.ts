@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
+import { gateway } from "@runwire/client";
 import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -70,6 +71,59 @@ describe("requests over NATS", () => {
     await answered;
     expect(taken).toBe(200);
   });
+
+  const claim = { "Producer-Id": "me", "Producer-Epoch": "1", "Producer-Seq": "1" };
+  const refused = new TypeError("fetch failed", {
+    cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
+  });
+  const lost = new TypeError("fetch failed", { cause: new Error("other side closed") });
+
+  it.each([
+    ["nobody listened", refused, {}, "", 3],
+    ["its answer was lost, under a claim", lost, claim, "", 3],
+    ["its answer was lost, without one", lost, {}, "", 1],
+    ["an answer is waited for", refused, claim, "_INBOX.me", 1],
+  ])(
+    "append what is published until it is stored, and once: %s [RW-NATS-4]",
+    async (_, trouble, given, reply, count) => {
+      const own = headers();
+      for (const [name, value] of Object.entries(given)) own.set(name, value);
+      const [replies, said]: string[][] = [[], []];
+      async function* written(): AsyncGenerator<Partial<Msg>> {
+        yield {
+          subject: "runwire.in.t.run_1",
+          headers: own,
+          reply,
+          json: <T>() => text("x") as T,
+          respond: (data) => replies?.push(String(data)) === 1,
+        };
+      }
+      async function* none(): AsyncGenerator<Partial<Msg>> {}
+      let asked = 0;
+      await answerRequests({
+        endpoint: {
+          base: "http://127.0.0.1:9",
+          fetch: async () => {
+            asked += 1;
+            if (asked < 3) throw trouble;
+            return Response.json({ first_pos: 3, last_pos: 3 });
+          },
+        },
+        nc: {
+          subscribe: (subject: string) => (subject.includes(".in.") ? written() : none()),
+        } as unknown as NatsConnection,
+        prefix: "runwire",
+        dialect: "runtime",
+        subjects: subjectsOf("runwire", "t", "runtime"),
+        ingest: true,
+        say: (line) => void said?.push(line),
+      });
+      await expect.poll(() => asked).toBe(count);
+      await expect.poll(() => replies?.length).toBe(reply === "" ? 0 : 1);
+      const isLost = count === 1 && reply === "";
+      await expect.poll(() => said).toEqual(isLost ? [expect.stringContaining("KAI-STREAM-CONN-0003")] : []);
+    },
+  );
 });
 
 describe.skipIf(!hasNats)("runwire nats", () => {
@@ -305,6 +359,41 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await left(bridge);
   });
 
+  it.each(["koder", "loom", "loom-export"])(
+    "goes on after a snapshot, and after a reply that was full, by the numbers of %s [RW-NATS-3]",
+    async (dialect) => {
+      const prefix = `by-${dialect}`;
+      const bridge = await bridged("--prefix", prefix, "--dialect", dialect);
+      const run_id = await created();
+      const ask = async (body: Facts): Promise<{ messages: Facts[]; next: number | null }> =>
+        (
+          await nc.request(`${prefix}.ask.default.${run_id}.${dialect}`, JSON.stringify(body), {
+            timeout: 20_000,
+          })
+        ).json();
+      await server.api.append(run_id, [text("Hello."), step(0), step(1)]);
+      expect(await ask({ snapshot: true })).toMatchObject({
+        messages: [{ type: "snapshot" }],
+        next: (await stored(run_id, dialect)).length,
+      });
+      // More than NATS takes at once.
+      for (let i = 2; i < 30; i++)
+        await server.api.append(run_id, [text(`${i}`.padEnd(40_000, "x")), step(i)]);
+      const said = (await stored(run_id, dialect)).map((data) => JSON.parse(data) as Facts);
+      const pages: Facts[][] = [];
+      for (let after: number | null = 0; after !== null; ) {
+        const page: Awaited<ReturnType<typeof ask>> = await ask({ after });
+        pages.push(page.messages);
+        after = page.next;
+      }
+      expect(pages.length).toBeGreaterThan(1);
+      expect(pages.flat()).toEqual(said);
+      expect(await ask({ after: said.length + 1 })).toEqual({ messages: said.slice(0, 1), next: 1 });
+      await server.api.append(run_id, [done]);
+      await left(bridge);
+    },
+  );
+
   it("says a live run again, under the same ids, where nothing keeps it and the bridge is killed [RW-NATS-2]", async () => {
     const heard: { readonly id: string; readonly data: string }[] = [];
     const hash = (data: string): string => createHash("sha256").update(data).digest("hex").slice(0, 16);
@@ -420,6 +509,63 @@ describe.skipIf(!hasNats)("runwire nats", () => {
       err: expect.stringContaining("has no JetStream"),
     });
     await late.kill();
+  });
+
+  it("leaves when it is told to, also while NATS is away [RW-NATS-5]", async () => {
+    const gone = await natsServer(join(folder, "gone"), "-js");
+    const bridge = start(["nats", "--nats", gone.url, "--stream", "GONE"], server.env);
+    await bridge.until(/publishing runs/);
+    const run_id = await created();
+    const own = await connect({ servers: gone.url });
+    const held = await jetstreamManager(own);
+    const last = () =>
+      held.streams.getMessage("GONE", { last_by_subj: `runwire.events.default.${run_id}.runtime` });
+    await expect.poll(last).not.toBeNull();
+    await own.close();
+    await gone.kill();
+    await expect.poll(() => bridge.err).toContain("is gone");
+    await server.api.append(run_id, [text("unheard"), step(0)]);
+    // Whoever reads beside it has heard as much.
+    await stored(run_id);
+    await left(bridge);
+  });
+
+  it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
+    const data = join(folder, "keyed");
+    const command = async (...args: readonly string[]): Promise<string> => {
+      const { code, out, err } = await start([...args, "--data", data]).exited;
+      expect([code, err]).toEqual([0, expect.any(String)]);
+      return out.trim();
+    };
+    const newKey = (): Promise<string> =>
+      command("keys", "create", "--tenant", "acme", "--scopes", "read,write");
+    const [first, second] = [await newKey(), await newKey()];
+    const keyed = start(["serve", "--port", "0", "--auth", "keys", "--data", data]);
+    const [, url = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const api = gateway({ base: url, headers: { authorization: `Bearer ${second}` } });
+    const bridgedBy = async (RUNWIRE_TOKEN: string): Promise<Running> => {
+      const flags = ["--prefix", "keyed", "--stream", "KEYED"];
+      const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url, RUNWIRE_TOKEN });
+      await bridge.until(/publishing runs/);
+      return bridge;
+    };
+    const { run_id } = await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+    const count = async (): Promise<number> =>
+      (await kept("KEYED", `keyed.events.acme.${run_id}.runtime`)).length;
+    const bridge = await bridgedBy(first);
+    await expect.poll(count).toBeGreaterThan(0);
+    await command("keys", "revoke", first.slice(3, 15));
+    expect(await bridge.exited).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
+    });
+    const before = await count();
+    const again = await bridgedBy(second);
+    await api.append(run_id, [text("heard")]);
+    await expect.poll(count).toBeGreaterThan(before);
+    await left(again);
+    keyed.kill("SIGTERM");
+    await keyed.exited;
   });
 
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {

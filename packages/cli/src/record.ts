@@ -22,7 +22,7 @@ export function addRecord(program: Command): void {
     .command("record")
     .description("write a run into a file, until it ends")
     .argument("<run>", "its id")
-    .option("-o, --output <file>", "a file that is not there yet (default <run>.jsonl)")
+    .option("-o, --output <file>", "a file that is not there yet, or - for stdout (default <run>.jsonl)")
     .addOption(dialectOption("--dialect <name>", "how it is said (default runwire)"))
     .option("--full", "every token as it came");
   addServerOptions(record).addHelpText(
@@ -34,9 +34,11 @@ export function addRecord(program: Command): void {
       // Following waits for a server for ever; one that is not there at the start is more likely a wrong address.
       await gateway(endpoint).getRun(run_id);
       const path = flags.output ?? `${run_id}.jsonl`;
-      const file = recording(path);
+      const isStdout = path === "-";
+      const file = isStdout ? passing() : recording(path);
       const { signal } = leaving();
-      const said = (): string => `${counted(file.lineCount, "line")} in ${oneLine(path)}\n`;
+      const said = (): string =>
+        `${counted(file.lineCount, "line")} ${isStdout ? "on stdout" : `in ${oneLine(path)}`}\n`;
       try {
         const options = { dialect: dialectOf(flags.dialect), full: flags.full ?? false, signal };
         const end = await followWire(endpoint, run_id, options, {
@@ -91,6 +93,22 @@ function recording(path: string): Recording {
       lineCount = 0;
     },
     close: () => closeSync(file),
+  };
+}
+
+/** To stdout, which keeps what it was given. */
+function passing(): Recording {
+  let lineCount = 0;
+  return {
+    get lineCount() {
+      return lineCount;
+    },
+    append(lines) {
+      process.stdout.write(lines);
+      lineCount += lines.split("\n").length - 1;
+    },
+    empty() {},
+    close() {},
   };
 }
 

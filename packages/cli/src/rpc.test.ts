@@ -391,6 +391,25 @@ describe("runwire rpc", () => {
     expect((await server.api.getRun(planned)).state).toBe("running");
   });
 
+  it("answers the run that is named where several ask under one id, and guesses none [RW-RPC-5]", async () => {
+    const [one, two] = [1, 2].map((n) => `run_same_${process.pid}_${n}`);
+    const run_id = await recorded(
+      ...[one, two].flatMap((child_id) => [
+        { type: "child.spawn", payload: { child_id, prompt: "dig" } },
+        { type: "approval.requested", payload: { approval_id: "a1" }, child_id },
+      ]),
+    );
+    const respond = (id: number, to: unknown): Facts =>
+      ask(id, "actions.respond", { run_id: to, action_id: "a1", decision: "once" });
+    const input = lines(respond(1, one), respond(2, run_id), respond(3, two));
+    const { out } = await pipe(input, ["rpc"], server.env);
+    expect(linesOf(out)).toMatchObject([
+      { id: 1, result: { run_id: one, status: "resolved" } },
+      { id: 2, error: { code: -32602, message: expect.stringContaining(`${one}, ${two}`) } },
+      { id: 3, result: { run_id: two, status: "resolved" } },
+    ]);
+  });
+
   it("ends without a word when nobody reads it any more [RW-RPC-2]", async () => {
     const run_id = await recorded(text("a"));
     const child = spawn(process.execPath, [bin, "rpc", "--url", server.url]);

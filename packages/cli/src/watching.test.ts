@@ -211,6 +211,55 @@ describe("from another terminal", () => {
     expect((await command("approve", run_id, "appr_1")).err).toContain("KAI-RUN-REQUEST-0002");
   });
 
+  it("a tool call is not approved for another run that asks under the same id", async () => {
+    const children = [1, 2].map((n) => `run_same_${process.pid}_${n}`);
+    const run_id = await external(
+      ...children.flatMap((child_id): Draft[] => [
+        { type: "child.spawn", payload: { child_id } },
+        { ...asked, child_id },
+      ]),
+    );
+    const both = await command("approve", run_id, "appr_1");
+    expect(both).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringContaining(children.join(" (shell ls), ")),
+    });
+    expect((await command("approve", children[1] ?? "", "appr_1")).code).toBe(0);
+    expect((await command("approve", run_id, "appr_1")).code).toBe(0);
+  });
+
+  it("a plan that is made again is waited for again", async () => {
+    const to = (state: "planning" | "redirecting"): Draft =>
+      ({ type: "run.lifecycle", payload: { state, reason: null } }) as Draft;
+    const plan = {
+      type: "plan.proposal",
+      payload: { plan: { id: "p1", steps: [{ id: "s1", title: "Dig" }] } },
+    };
+    const gated = {
+      prompt: "x",
+      producer: "external",
+      planning_gate: "required",
+      lease_ms: 600_000,
+    } as const;
+    const { run_id } = await server.api.createRun(gated);
+    await server.api.append(run_id, [plan as unknown as Draft]);
+    expect((await command("approve", run_id)).code).toBe(0);
+    await server.api.redirect(run_id, "elsewhere");
+    await server.api.append(run_id, [to("planning")]);
+    const approve = watching("approve", run_id);
+    const readers = async (): Promise<string | undefined> =>
+      /^runwire_readers\S* (\d+)/m.exec(await (await fetch(`${server.url}/metrics`)).text())?.[1];
+    await expect.poll(readers).not.toBe("0");
+    // Whoever takes the first plan for this one has answered by then.
+    await command("runs");
+    await server.api.append(run_id, [plan as unknown as Draft]);
+    expect(await approve.exited).toMatchObject({
+      code: 0,
+      out: `the plan is approved; ${run_id} is running\n`,
+    });
+  });
+
   it("what waits for a person is listed, with the command that answers it", async () => {
     const run_id = await external(asked, {
       type: "clarify.requested",

@@ -1,3 +1,4 @@
+export { unlessAborted } from "./abort.js";
 export type * from "./answers.js";
 export { type Asked, followAsked } from "./asked.js";
 export { type Backoff, backoff } from "./backoff.js";

@@ -1,7 +1,7 @@
 // Who may come in: the auth mode against the address, and what that mode needs.
 
 import { join } from "node:path";
-import { type KeyRecord, readKeys, systemClock } from "@runwire/server/operate";
+import { checkSettings, type KeyRecord, readKeys, systemClock } from "@runwire/server/operate";
 import { type Check, daysUntil, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
 
 const keySoonMs = 14 * 86_400_000;
@@ -16,15 +16,17 @@ export const access: Check = async (facts) => {
   return [open(facts)];
 };
 
-function open({ settings: { host } }: Facts): Finding {
-  if (isLoopback(host)) {
-    return right("access", `open: whoever is on this machine may do everything, through ${host} only`);
+function open({ settings }: Facts): Finding {
+  const { host } = settings;
+  const todo = "set --auth keys or --auth jwt, or --host 127.0.0.1";
+  if (!isLoopback(host)) return wrong("access", `open to everyone who reaches ${host}`, todo);
+  try {
+    // A server takes fewer names than there are; its files are looked at elsewhere.
+    checkSettings({ ...settings, tlsCert: null, tlsKey: null });
+  } catch (error) {
+    return wrong("access", `a server does not start so: ${why(error)}`, todo);
   }
-  return wrong(
-    "access",
-    `open to everyone who reaches ${host}`,
-    "set --auth keys or --auth jwt, or --host 127.0.0.1",
-  );
+  return right("access", `open: whoever is on this machine may do everything, through ${host} only`);
 }
 
 function judgeTransport({ settings }: Facts): readonly Finding[] {

@@ -18,6 +18,7 @@ import { folder } from "./folder.js";
 import { hooks } from "./hooks.js";
 import { judgeNode, judgeOpenFiles, judgeSpace } from "./machine.js";
 import { mcp } from "./mcp.js";
+import { models } from "./models.js";
 import { judgeServer } from "./server.js";
 import { tls } from "./tls.js";
 
@@ -160,7 +161,7 @@ describe("a server", () => {
 });
 
 describe("access", () => {
-  it.each(["127.0.0.1", "127.1.2.3", "::1", "localhost"])("may be open on %s", async (host) => {
+  it.each(["127.0.0.1", "::1", "localhost"])("may be open on %s", async (host) => {
     expect(await access(facts({ host }))).toMatchObject([{ result: "right" }]);
   });
 
@@ -176,6 +177,12 @@ describe("access", () => {
       expect(await access(facts({ host, ...jwt, tlsCert: "c" }))).toMatchObject([{ result: "right" }]);
     },
   );
+
+  it("may not be open where a server refuses to be", async () => {
+    expect(await access(facts({ host: "127.0.0.2" }))).toMatchObject([
+      { result: "wrong", says: expect.stringContaining("does not start") },
+    ]);
+  });
 
   it("by keys needs a good one, and tells which end soon", async () => {
     const path = join(data, "keys.json");
@@ -293,6 +300,17 @@ describe("a certificate", () => {
     ]);
     expect(await at(nowMs, { tlsCert: cert })).toEqual(["wrong: --tls-cert is set, and --tls-key is not"]);
     expect(await at(nowMs, {})).toEqual([]);
+  });
+});
+
+describe("models", () => {
+  it("that go on for another must be there, or the server does not start", async () => {
+    const fallbackModels = ["demo", "openai/gpt-x", "nobody/knows"];
+    expect(await models(facts({ fallbackModels }))).toMatchObject([
+      { result: "right" },
+      { result: "wrong", says: expect.stringContaining("OPENAI_API_KEY") },
+      { result: "wrong", says: expect.stringContaining("nobody") },
+    ]);
   });
 });
 

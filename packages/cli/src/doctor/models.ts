@@ -1,19 +1,35 @@
-// Which model a run gets that asks for none.
+// Which model a run gets that asks for none, and those that go on where one is given up on.
 
-import { type Check, doubtful, right, why, wrong } from "./finding.js";
+import { type Check, doubtful, type Finding, right, why, wrong } from "./finding.js";
 
-export const models: Check = async ({ env }) => {
-  const { demoModel, standardModel } = await import("@runwire/engine");
+const todo = "mend it; the server does not start until then";
+
+export const models: Check = async ({ env, settings }) => {
+  const { chooseModel, demoModel, standardModel } = await import("@runwire/engine");
   const demo = demoModel({ wordMs: 0 });
-  try {
+
+  function standard(): Finding {
     const model = standardModel({ env, demo });
     if (model === null) {
-      const todo = "set RUNWIRE_MODEL, as in local/<name>, unless every run says which";
-      return [doubtful("models", "a run that asks for no model is refused", todo)];
+      const says = "a run that asks for no model is refused";
+      return doubtful("models", says, "set RUNWIRE_MODEL, as in local/<name>, unless every run says which");
     }
-    if (model === demo) return [right("models", "runs that ask for none get the demo, which needs no key")];
-    return [right("models", `runs that ask for none get ${model.provider}/${model.name}`)];
-  } catch (error) {
-    return [wrong("models", why(error), "mend the variable; the server does not start until then")];
+    if (model === demo) return right("models", "runs that ask for none get the demo, which needs no key");
+    return right("models", `runs that ask for none get ${model.provider}/${model.name}`);
   }
+
+  const findings: Finding[] = [];
+  try {
+    findings.push(standard());
+  } catch (error) {
+    findings.push(wrong("models", why(error), todo));
+  }
+  for (const name of settings.fallbackModels) {
+    try {
+      chooseModel(name, { env, demo });
+    } catch (error) {
+      findings.push(wrong("models", `fallback model ${why(error)}`, todo));
+    }
+  }
+  return findings;
 };

@@ -1,11 +1,14 @@
 import { type Draft, type Event, isFinal, mayMove, type RunState, RunwireError } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { sampleEvents } from "../testing/sample.js";
-import { fitting } from "./fitting.js";
+import { type Begun, fitting } from "./fitting.js";
 
-function fitted(drafts: readonly Draft[], isAsked = false): readonly (readonly Draft[] | string)[] {
+function fitted(
+  drafts: readonly Draft[],
+  begun: Partial<Begun> = {},
+): readonly (readonly Draft[] | string)[] {
   let count = 0;
-  const fit = fitting(isAsked, () => `run_child${++count}`);
+  const fit = fitting({ isAsked: false, state: "running", ...begun }, () => `run_child${++count}`);
   return drafts.map((draft) => {
     try {
       return fit.draftsOf({ child_id: null, ...draft } as Event);
@@ -26,32 +29,60 @@ const says = (child_id: string | null = null): Draft => ({
   payload: { text: "x" },
   child_id,
 });
+const stateIn = ({ payload }: Draft): RunState => (payload as { state: RunState }).state;
 const spawn = (child_id: string): Draft => ({ type: "child.spawn", payload: { child_id } });
 
 describe("what goes to the server", () => {
   it("is the run but for the state and the question that the server has written itself", () => {
-    const all = fitted(sampleEvents(), true).flat() as readonly Draft[];
+    const all = fitted(sampleEvents(), { isAsked: true }).flat() as readonly Draft[];
     const types = sampleEvents().map(({ type }) => type);
     expect(all.map(({ type }) => type)).toEqual(types.slice(2));
   });
 
   it("changes states only as a server allows it", () => {
     const states = ["planning", "awaiting_approval", "running", "paused", "redirecting", "done"] as const;
-    for (const a of states) {
-      for (const b of states) {
-        const moves = fitted([to(a), to(b), to("done")]).flatMap((drafts) =>
-          typeof drafts === "string"
-            ? []
-            : drafts.map(({ payload }) => (payload as { state: RunState }).state),
-        );
-        let now: RunState = "running";
-        for (const next of moves) {
-          expect(mayMove(now, next), `${a} ${b}: ${now} to ${next}`).toBe(true);
-          now = next;
+    for (const state of ["planning", "running"] as const) {
+      for (const a of states) {
+        for (const b of states) {
+          const moves = fitted([to(a), to(b), to("done")], { state }).flatMap((drafts) =>
+            typeof drafts === "string" ? [] : drafts.map(stateIn),
+          );
+          let now: RunState = state;
+          for (const next of moves) {
+            expect(mayMove(now, next), `${state} ${a} ${b}: ${now} to ${next}`).toBe(true);
+            now = next;
+          }
+          expect(isFinal(now)).toBe(true);
         }
-        expect(isFinal(now)).toBe(true);
       }
     }
+  });
+
+  it("gets a run that plans to go on, unless its plan does", () => {
+    const plan: Draft = {
+      type: "plan.proposal",
+      payload: { plan: { id: "p", steps: [] } },
+    } as unknown as Draft;
+    const begun = { state: "planning" } as const;
+    expect(fitted([to("planning"), says(), to("running")], begun).flat()).toHaveLength(2);
+    expect(fitted([plan, to("running"), to("done")], begun).flat()).toHaveLength(2);
+    const fit = fitting({ isAsked: false, ...begun }, () => "run_child");
+    expect(fit.end({ state: "done", reason: null }).map(stateIn)).toEqual(["running", "done"]);
+    expect(fit.ended).toBe(true);
+  });
+
+  it("is a request of each run that asks under an id, because an id is a run's own", () => {
+    const asks = (child_id: string): Draft => ({
+      type: "approval.requested",
+      payload: { approval_id: "a" },
+      child_id,
+    });
+    const told = fitted([spawn("run_a"), spawn("run_b"), asks("run_a"), asks("run_b"), asks("run_b")]);
+    expect(told.slice(2)).toMatchObject([
+      [{ child_id: "run_child1" }],
+      [{ child_id: "run_child2" }],
+      "KAI-RUN-REQUEST-0004",
+    ]);
   });
 
   it("names children anew, because a server has each id once", () => {

@@ -4,6 +4,7 @@
 import {
   type Draft,
   type Event,
+  type EventType,
   is,
   isFinal,
   mayMove,
@@ -15,6 +16,8 @@ import {
 export interface Fitting {
   /** Throws a RunwireError where the event could not be stored; the run goes on without it. */
   draftsOf(e: Event): readonly Draft[];
+  /** The same where the wire ends without having ended the run. */
+  end(payload: Payloads["run.lifecycle"]): readonly Draft[];
   /** Whether the wire has ended the run. */
   readonly ended: boolean;
   /** How the run's turn has ended, on a wire that tells of turns and not of runs; null while it goes on. */
@@ -30,11 +33,22 @@ interface Target {
   readonly isAsked: boolean;
 }
 
+/** What of an event goes on. */
+type Said<T extends EventType = EventType> = Pick<Draft<T>, "type" | "payload" | "scope">;
+
 const running: Draft = { type: "run.lifecycle", payload: { state: "running", reason: null } };
 
-/** `isAsked` where the run was created with what the wire says it was asked. */
-export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
-  const targets = new Map<string | null, Target>([[null, { child_id: null, state: "running", isAsked }]]);
+/** What the server has of the run when the wire begins. */
+export interface Begun {
+  /** Whether it was created with what the wire says it was asked. */
+  readonly isAsked: boolean;
+  readonly state: RunState;
+}
+
+export function fitting({ isAsked, state }: Begun, newChildId: () => string): Fitting {
+  // Only where nothing but its producer gets it on; in any other state the end waits for people.
+  const first = state === "planning" ? "planning" : "running";
+  const targets = new Map<string | null, Target>([[null, { child_id: null, state: first, isAsked }]]);
   const requests = new Set<string>();
   let turn: Fitting["turn"] = null;
 
@@ -46,14 +60,14 @@ export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
     throw new RunwireError("KAI-RUN-ENDED-0001", `${name} is ${target.state}`);
   }
 
-  function move(target: Target, of: string | null, e: Event<"run.lifecycle">): readonly Draft[] {
+  function move(target: Target, of: string | null, e: Said<"run.lifecycle">): readonly Draft[] {
     const { state } = e.payload;
     if (state === target.state) return [];
     // Plans and their approval are over where a wire tells of them.
     const fits = mayMove(target.state, state);
     if (!fits && !isFinal(state)) return [];
     targets.set(of, { ...target, state });
-    return fits ? [draftOf(e, target)] : [draftOf({ ...e, ...running } as Event, target), draftOf(e, target)];
+    return fits ? [draftOf(e, target)] : [draftOf({ ...e, ...running }, target), draftOf(e, target)];
   }
 
   function spawn(target: Target, e: Event<"child.spawn">): readonly Draft[] {
@@ -65,6 +79,7 @@ export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
   }
 
   return {
+    end: (payload) => move(targetOf(null), null, { type: "run.lifecycle", payload }),
     get ended() {
       return isFinal(targets.get(null)?.state ?? "running");
     },
@@ -80,9 +95,15 @@ export function fitting(isAsked: boolean, newChildId: () => string): Fitting {
         targets.set(e.child_id, { ...target, isAsked: false });
         return [];
       }
+      // By itself, or once somebody approves it.
+      if (is(e, "plan.proposal") && target.state === "planning")
+        targets.set(e.child_id, { ...target, state: "running" });
       const asked = requestOf(e);
-      if (asked !== undefined && requests.has(asked)) throw new RunwireError("KAI-RUN-REQUEST-0004", asked);
-      if (asked !== undefined) requests.add(asked);
+      if (asked !== undefined) {
+        const key = requestKey(e.child_id, asked);
+        if (requests.has(key)) throw new RunwireError("KAI-RUN-REQUEST-0004", asked);
+        requests.add(key);
+      }
       return [draftOf(e, target)];
     },
   };
@@ -101,7 +122,12 @@ function requestOf(e: Event): string | undefined {
   return is(e, "clarify.requested") ? e.payload.clarify_id : undefined;
 }
 
-function draftOf({ type, payload, scope }: Event, { child_id }: Target): Draft {
+/** An id is a run's own: its children may ask under the same. */
+export function requestKey(child_id: string | null | undefined, id: string): string {
+  return `${child_id ?? ""} ${id}`;
+}
+
+function draftOf({ type, payload, scope }: Said, { child_id }: Target): Draft {
   return {
     type,
     payload,

@@ -6,12 +6,13 @@ import {
   type Draft,
   type Event,
   endsRun,
+  type Facts,
   idSource,
   is,
   type RunState,
   RunwireError,
 } from "@runwire/protocol";
-import { fitting } from "./fitting.js";
+import { type Begun, fitting, requestKey } from "./fitting.js";
 
 export type End = Extract<RunState, "done" | "error" | "aborted">;
 
@@ -20,14 +21,15 @@ export interface Written {
   take(e: Event): Promise<void>;
   /** Ends it, where neither the wire nor anybody else has: as its turn ended, or else as an error. */
   cutOff(reason: string): void;
+  /** Whether its end is still to come, from the wire or from anybody else. */
+  readonly isOpen: boolean;
   /** How it ended, and whether the wire had said so. */
   readonly end: Promise<{ readonly state: End; readonly isOurs: boolean }>;
 }
 
 export interface WrittenOptions {
   readonly dialect: Dialect;
-  /** Whether what it was asked is stored with it. */
-  readonly isAsked: boolean;
+  readonly begun: Begun;
   /** Takes the lines that tell the producer what people answered. */
   readonly answers: ((lines: string) => void) | undefined;
   /** Told why nothing more can be stored. */
@@ -39,7 +41,7 @@ const againMs = 200;
 
 export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOptions): Written {
   const ids = idSource(Math.random);
-  const fit = fitting(options.isAsked, () => ids.next("run", Date.now()));
+  const fit = fitting(options.begun, () => ids.next("run", Date.now()));
   const over = new AbortController();
   const producer = openProducer({ ...endpoint, run_id, signal: over.signal });
   /** Requests that the wire itself answers. */
@@ -49,8 +51,8 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   let hasFailed = false;
 
   async function push(draft: Draft): Promise<void> {
-    if (is(draft, "approval.resolved")) answered.add(draft.payload.approval_id);
-    if (is(draft, "clarify.resolved")) answered.add(draft.payload.clarify_id);
+    const id = resolvedBy(draft);
+    if (id !== undefined) answered.add(requestKey(draft.child_id, id));
     try {
       await producer.push(draft);
     } catch (error) {
@@ -144,29 +146,42 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
       void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
   }
 
+  async function store(drafts: readonly Draft[]): Promise<void> {
+    for (const draft of fit.ended ? drafts.slice(0, -1) : drafts) await push(draft);
+    const last = fit.ended ? drafts.at(-1) : undefined;
+    if (last !== undefined) endWith(last).catch(failed);
+  }
+
   return {
+    get isOpen() {
+      return isOpen;
+    },
     end: followToEnd().catch(lost),
     async take(e) {
       // Pausing is not reading on: the pipe fills, and its writer waits.
       await gate.passed();
       const drafts = fit.draftsOf(e);
-      if (producer.signal.aborted) return;
-      for (const draft of fit.ended ? drafts.slice(0, -1) : drafts) await push(draft);
-      const last = fit.ended ? drafts.at(-1) : undefined;
-      if (last !== undefined) endWith(last).catch(failed);
+      if (!producer.signal.aborted) await store(drafts);
     },
     cutOff(reason) {
       if (!isOpen || producer.signal.aborted) return;
-      endWith({ type: "run.lifecycle", payload: fit.turn ?? { state: "error", reason } }).catch(failed);
+      isOpen = false;
+      const payload = fit.turn ?? { state: "error" as const, reason };
+      store(fit.end(payload)).catch(failed);
     },
   };
 }
 
 /** What a person said, or that nobody did in time. */
 function isAnswer(e: Event, answered: ReadonlySet<string>): boolean {
-  if (!is(e, "approval.resolved") && !is(e, "clarify.resolved")) return false;
-  const id = is(e, "approval.resolved") ? e.payload.approval_id : e.payload.clarify_id;
-  return e.payload.outcome !== "closed" && !answered.has(id);
+  const id = resolvedBy(e);
+  const { outcome } = e.payload as Facts;
+  return id !== undefined && outcome !== "closed" && !answered.has(requestKey(e.child_id, id));
+}
+
+function resolvedBy(e: Draft): string | undefined {
+  if (is(e, "approval.resolved")) return e.payload.approval_id;
+  return is(e, "clarify.resolved") ? e.payload.clarify_id : undefined;
 }
 
 function openGate(): { shut(): void; open(): void; passed(): Promise<void> } {

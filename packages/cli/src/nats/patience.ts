@@ -1,6 +1,6 @@
 // What is asked of NATS is asked again until it is done: it may be away, or slow to come back.
 
-import { backoff, systemClock, wait } from "@runwire/client";
+import { backoff, systemClock, unlessAborted, wait } from "@runwire/client";
 import type { Connected } from "./connect.js";
 
 export interface PatienceParts {
@@ -23,10 +23,10 @@ export function patience({ connected, signal, say }: PatienceParts): Patience {
   return async (what, work, isFinal) => {
     const pause = backoff(Math.random);
     for (;;) {
-      await connected.up();
-      signal.throwIfAborted();
+      // What NATS does not answer does not keep us from leaving.
+      await unlessAborted(connected.up(), signal);
       try {
-        return await work();
+        return await unlessAborted(work(), signal);
       } catch (error) {
         signal.throwIfAborted();
         if (isFinal(error)) throw error;

@@ -2,8 +2,25 @@
 // the server, and its answer or refusal the reply.
 
 import { type Msg, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
-import { type Endpoint, followMessages, gateway, type ProducerClaim } from "@runwire/client";
-import { isObject, type Message, RunwireError } from "@runwire/protocol";
+import {
+  type Appended,
+  backoff,
+  type Endpoint,
+  followMessages,
+  gateway,
+  type ProducerClaim,
+  systemClock,
+  wait,
+} from "@runwire/client";
+import {
+  dialects,
+  isObject,
+  loom,
+  loomExport,
+  type Message,
+  RunwireError,
+  runtimeJsonRpc,
+} from "@runwire/protocol";
 import { runIn, type Subjects } from "./subjects.js";
 
 export interface RequestParts {
@@ -79,17 +96,32 @@ async function serve(parts: RequestParts, subject: string, answer: Answer): Prom
 async function replay({ endpoint, dialect, nc }: RequestParts, run_id: string, msg: Msg): Promise<object> {
   const { after, snapshot, limit = messagesMax } = askedIn(msg);
   const bytesMax = (nc.info?.max_payload ?? 1024 * 1024) - replyBytesMax;
-  if (!snapshot) {
+  if (!snapshot && (await isReached(endpoint, run_id, dialect, after))) {
     const wanted = Math.min(Math.max(1, limit), messagesMax);
-    const page = await gateway(endpoint).messages(run_id, dialect, { after, limit: wanted });
-    const numbers = page.events.map(numberIn);
-    const isReplay = numbers[0] === undefined || numbers[0] > after;
-    if (isReplay) return fitting(page.events, numbers, page.next, bytesMax);
+    const { events, next } = await gateway(endpoint).messages(run_id, dialect, { after, limit: wanted });
+    return fitting(events, next, (count) => after + count, bytesMax);
   }
   // The stream says it in its dialect: the read model, or that this number is none of the log's.
   const first = await firstOf({ ...endpoint, run_id, dialect, snapshot, ...(after > 0 ? { after } : {}) });
   const opening = first.map(({ data }) => JSON.parse(data) as unknown);
-  return fitting(opening, opening.map(numberIn), numberIn(opening.at(-1)) ?? null, bytesMax);
+  const last = first.at(-1)?.id;
+  const next = last === undefined ? null : Number(last);
+  return fitting(opening, next, () => next, bytesMax);
+}
+
+/** A page after a number that the run has not reached begins at the first message. */
+async function isReached(
+  endpoint: Endpoint,
+  run_id: string,
+  dialect: string,
+  after: number,
+): Promise<boolean> {
+  if (after === 0) return true;
+  // The export form has no numbers; it is counted as the other is.
+  const numbered = dialect === loomExport.name ? loom.name : dialect;
+  const { events } = await gateway(endpoint).messages(run_id, numbered, { after, limit: 1 });
+  const number = numberIn(numbered, events[0]);
+  return number === undefined || number > after;
 }
 
 /** What goes out before the events: one message, and another where it tells of a gap. */
@@ -112,10 +144,11 @@ function tellsOfGap(message: Message | undefined): boolean {
   return isObject(recovery) && recovery.gapFrom !== undefined;
 }
 
+/** As many as a reply holds; `numberAfter` says where to ask on after so many. */
 function fitting(
   messages: readonly unknown[],
-  numbers: readonly (number | undefined)[],
   next: number | null,
+  numberAfter: (count: number) => number | null,
   bytesMax: number,
 ): object {
   let bytes = 0;
@@ -124,19 +157,22 @@ function fitting(
     return bytes > bytesMax;
   });
   if (count === -1) return { messages, next };
-  if (count > 0) return { messages: messages.slice(0, count), next: numbers[count - 1] ?? null };
+  if (count > 0) return { messages: messages.slice(0, count), next: numberAfter(count) };
   const refused = new RunwireError(
     "KAI-REQUEST-SIZE-0001",
     `a message of ${bytes} bytes; ask the server itself`,
   );
-  return { ...refused.toJSON(), next: numbers[0] ?? null };
+  return { ...refused.toJSON(), next: numberAfter(1) };
 }
 
-/** A message's own number, where its dialect has one. */
-function numberIn(message: unknown): number | undefined {
+/** The number that a message says of itself. */
+function numberIn(dialect: string, message: unknown): number | undefined {
   if (!isObject(message)) return undefined;
-  const inner = isObject(message.params) ? message.params : message;
-  const number = inner.sequence ?? inner.event_id ?? inner.pos ?? inner.seq;
+  const cursor = dialects.get(dialect)?.cursor;
+  const own = dialect === loom.name ? "event_id" : "sequence";
+  // Whatever else has such a member has it from its producer.
+  const inner = dialect === runtimeJsonRpc.name && isObject(message.params) ? message.params : message;
+  const number = inner[typeof cursor === "string" ? cursor : own];
   return typeof number === "number" ? number : undefined;
 }
 
@@ -158,7 +194,33 @@ function askedIn(msg: Msg): { readonly after: number; readonly snapshot: boolean
 async function write({ endpoint }: RequestParts, run_id: string, msg: Msg): Promise<object> {
   const value = valueIn(msg);
   const dialect = msg.headers?.get("Runwire-Dialect") || "runwire";
-  return gateway(endpoint).appendIn(dialect, run_id, Array.isArray(value) ? value : [value], claimIn(msg));
+  const claim = claimIn(msg);
+  const append = (): Promise<Appended> =>
+    gateway(endpoint).appendIn(dialect, run_id, Array.isArray(value) ? value : [value], claim);
+  const pause = backoff(Math.random);
+  for (;;) {
+    try {
+      return await append();
+    } catch (error) {
+      // Whoever asked for an answer is told, and may ask again; for anybody else nobody but us can.
+      if (msg.reply || !mayRepeat(error, claim)) throw error;
+      await wait(systemClock, pause.nextMs());
+    }
+  }
+}
+
+/** Whether another try may help, and cannot store twice. */
+function mayRepeat(error: unknown, claim: ProducerClaim | undefined): boolean {
+  if (!(error instanceof RunwireError) || !error.row.retry) return false;
+  if (error.code === "KAI-STREAM-CONN-0003") return claim !== undefined || isRefused(error);
+  // These say that nothing is stored; a bug of the server says nothing, and would hold up the run for ever.
+  return /^KAI-(?:LIMIT|SERVER-STORE)-/.test(error.code);
+}
+
+/** Nobody listens there: nothing of the request was read. */
+function isRefused({ cause }: RunwireError): boolean {
+  const why = cause instanceof Error ? cause.cause : undefined;
+  return isObject(why) && why.code === "ECONNREFUSED";
 }
 
 function claimIn({ headers }: Msg): ProducerClaim | undefined {

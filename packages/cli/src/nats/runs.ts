@@ -48,9 +48,15 @@ const overMax = 20_000;
 /** Clocks differ, and a run is in the list a moment before it is in the feed. */
 const overlapMs = 60 * 60 * 1000;
 
-/** Until the signal aborts. */
+/** Statuses that say something of the credentials. */
+const refusals: ReadonlySet<number> = new Set([401, 403]);
+
+/** Until the signal aborts. Throws what ends reading, and so does a refusal of its credentials. */
 export async function publishRuns(parts: BridgeParts): Promise<void> {
-  const { endpoint, signal, say, subjects, publisher, dialect } = parts;
+  const { endpoint, say, subjects, publisher, dialect } = parts;
+  // What no run can be read after ends them all, and is nobody's wish to leave.
+  const failed = new AbortController();
+  const signal = AbortSignal.any([parts.signal, failed.signal]);
   const server = gateway(endpoint);
   const known = await parts.load();
   const open = new Map<string, Promise<void>>();
@@ -58,7 +64,7 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
   // The feed tells of a run's end too, and may do so late.
   const over = new Set<string>();
   let pos = known?.pos;
-  const saving = saver(parts, () => ({ pos: pos ?? 0, runs: [...open.keys(), ...line] }));
+  const saving = saver({ ...parts, signal }, () => ({ pos: pos ?? 0, runs: [...open.keys(), ...line] }));
 
   function take(run_id: string): void {
     if (open.has(run_id) || over.has(run_id) || line.includes(run_id)) return;
@@ -69,7 +75,11 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
     }
     open.set(
       run_id,
-      publishRun(run_id).finally(() => left(run_id)),
+      // One that failed stays among those that are open: the next start goes on with it.
+      publishRun(run_id).then(
+        () => left(run_id),
+        (error: unknown) => failed.abort(error),
+      ),
     );
   }
 
@@ -101,7 +111,9 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
         return;
       } catch (error) {
         if (signal.aborted || error instanceof Overtaken) continue;
-        // Erased, or no longer ours to read.
+        // It is we who are refused, not this run.
+        if (error instanceof RunwireError && refusals.has(error.row.status)) throw error;
+        // Erased, or damaged.
         say(
           `${run_id}: ${error instanceof Error ? error.message : String(error)}; it is published no further`,
         );
@@ -168,8 +180,10 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
       }
     }
   } catch (error) {
-    if (!signal.aborted) throw error;
+    if (!parts.signal.aborted) throw error;
   } finally {
+    // The runs that are open stay in the checkpoint.
+    failed.abort();
     await saving.done();
     await Promise.allSettled(open.values());
   }

@@ -26,7 +26,7 @@ export async function respond(
   if (isAnswer === (decision !== undefined)) throw wrongParams("give `decision` or `answer`");
   const { transcript } = await server.snapshot(run_id);
   const runs = [transcript, ...Object.values(transcript.children).map((child) => child.transcript)];
-  const asking = runs.find((run) => kindIn(run, action_id) !== undefined);
+  const asking = askingIn(runs, run_id, action_id);
   const of = asking?.run_id ?? run_id;
   const kind = asking === undefined ? undefined : kindIn(asking, action_id);
   if (kind === "plan") {
@@ -43,6 +43,16 @@ export async function respond(
   if (isAnswer) return server.answerClarification(of, action_id, answer);
   const { answer: _, ...approval } = response;
   return server.answerApproval(of, action_id, approval as ApprovalAnswer);
+}
+
+/** The run that was named where it asks under this id itself. An id is a run's own: below it, several may have it. */
+function askingIn(runs: readonly Transcript[], run_id: string, action_id: string): Transcript | undefined {
+  const having = runs.filter((run) => kindIn(run, action_id) !== undefined);
+  const own = having.find((run) => run.run_id === run_id);
+  if (own !== undefined || having.length <= 1) return own ?? having[0];
+  // Not the one that still waits: the same answer, sent twice, would be another's.
+  const names = having.map((run) => run.run_id).join(", ");
+  throw wrongParams(`${action_id} is asked by several runs; name one of them as \`run_id\`: ${names}`);
 }
 
 function kindIn(run: Transcript, action_id: string): "approval" | "question" | "plan" | undefined {

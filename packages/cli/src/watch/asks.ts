@@ -4,7 +4,7 @@ import type { AnyEvent, Facts } from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { blockOf, cutLine } from "./lines.js";
-import type { Manner, Rendered, Timeline, Voice } from "./timeline.js";
+import { type Ask, askKey, type Manner, type Rendered, type Timeline, type Voice } from "./timeline.js";
 import { inputIn, inputWords } from "./words.js";
 
 type Asking = Extract<
@@ -64,10 +64,10 @@ export function asking(timeline: Timeline, voice: Voice, e: Asking, manner: Mann
       };
     }
     case "approval.resolved": {
-      const ask = timeline.asks.find(({ id }) => id === e.payload.approval_id);
+      const ask = timeline.asks.find(isOf(voice, e.payload.approval_id));
       const about = ask?.kind === "approval" ? ask.about : "";
       return {
-        timeline: without(timeline, e.payload.approval_id),
+        timeline: without(timeline, voice, e.payload.approval_id),
         lines: [verdictLine(label, about, e.payload)],
       };
     }
@@ -76,15 +76,21 @@ export function asking(timeline: Timeline, voice: Voice, e: Asking, manner: Mann
       const isLate = outcome === "expired" || outcome === "closed";
       const text = isLate ? "✗ unanswered" : `✓ answered: ${inputWords(answer)}`;
       return {
-        timeline: without(timeline, e.payload.clarify_id),
+        timeline: without(timeline, voice, e.payload.clarify_id),
         lines: [cutLine(label, { text, style: isLate ? "yellow" : "green" })],
       };
     }
   }
 }
 
-function without(timeline: Timeline, id: string): Timeline {
-  return { ...timeline, asks: timeline.asks.filter((ask) => ask.id !== id) };
+function without(timeline: Timeline, voice: Voice, id: string): Timeline {
+  const isIt = isOf(voice, id);
+  return { ...timeline, asks: timeline.asks.filter((ask) => !isIt(ask)) };
+}
+
+function isOf({ run_id }: Voice, id: string): (ask: Ask) => boolean {
+  const key = askKey({ run_id, id });
+  return (ask) => askKey(ask) === key;
 }
 
 /** The command that answers, for who is not asked here. */

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { type Look, layOut } from "./line.js";
 import { liveLines } from "./live.js";
 import { render } from "./render.js";
-import { firstTimeline, type Manner } from "./timeline.js";
+import { type Ask, askKey, firstTimeline, type Manner } from "./timeline.js";
 
 const run_id = "run_01HZ7K3M000000000000000000";
 const child_id = "run_01HZ7K3M000000000000000001";
@@ -415,6 +415,41 @@ describe("what goes on", () => {
     expect(after(state("running"))).toEqual(["⠋ running"]);
     expect(after(state("running"), state("paused"))).toEqual([`⏸ paused; runwire resume ${run_id}`]);
     expect(after(state("running"), state("done"))).toEqual([]);
+  });
+});
+
+describe("what waits for a person", () => {
+  const after = (...drafts: readonly Draft[]): readonly Ask[] => {
+    let timeline = firstTimeline(run_id);
+    for (const event of logOf(drafts))
+      timeline = render(timeline, { kind: "event", event }, terminal).timeline;
+    return timeline.asks;
+  };
+  const spawn = (of: string): Draft => ({ type: "child.spawn", payload: { child_id: of } });
+  const approval = (of: string): Draft => ({
+    type: "approval.requested",
+    payload: { approval_id: "a1", tool: of },
+    child_id: of,
+  });
+
+  it("is what each run asks, under the same id too, until that run is answered", () => {
+    const other = "run_01HZ7K3M000000000000000002";
+    const asked = [spawn(child_id), spawn(other), approval(child_id), approval(other)];
+    expect(new Set(after(...asked).map(askKey)).size).toBe(2);
+    const answered: Draft = {
+      type: "approval.resolved",
+      payload: { approval_id: "a1", decision: "once" },
+      child_id: other,
+    };
+    expect(after(...asked, answered)).toMatchObject([{ run_id: child_id, id: "a1" }]);
+  });
+
+  it("is each plan of a run by itself", () => {
+    const plans = [state("planning"), state("awaiting_approval")];
+    const again = [...plans, state("running"), state("redirecting"), ...plans];
+    const [first, second] = [after(...plans), after(...again)];
+    expect([first.length, second.length]).toEqual([1, 1]);
+    expect(first.map(askKey)).not.toEqual(second.map(askKey));
   });
 });
 

@@ -295,7 +295,8 @@ function moved(
   if (state !== "awaiting_approval") return then(next, [stateLine(label, state, reason)], change);
   const plan: Timeline = {
     ...next,
-    asks: [...asks, { kind: "plan", run_id, label, id: `plan of ${run_id}` }],
+    // A run may plan again, and that is another ask.
+    asks: [...asks, { kind: "plan", run_id, label, id: `plan at ${e.id}` }],
   };
   return then(
     plan,

@@ -62,6 +62,11 @@ export type Ask = { readonly run_id: string; readonly label: string; readonly id
   | { readonly kind: "plan" }
 );
 
+/** One ask among those of the whole tree: an id is one of its run's own. */
+export function askKey({ run_id, id }: Pick<Ask, "run_id" | "id">): string {
+  return `${run_id} ${id}`;
+}
+
 /** How the lines are made. */
 export interface Manner {
   /** Null in a pipe; otherwise a line is put out as soon as its rows are full. */

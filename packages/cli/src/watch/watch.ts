@@ -13,7 +13,7 @@ import { press, promptLine, type Reply } from "./prompt.js";
 import { render } from "./render.js";
 import { ownScreen } from "./screen.js";
 import { whenSuspended } from "./suspend.js";
-import { type Ask, firstTimeline, type Manner, type Timeline } from "./timeline.js";
+import { type Ask, askKey, firstTimeline, type Manner, type Timeline } from "./timeline.js";
 
 export interface WatchOptions {
   readonly full: boolean;
@@ -48,8 +48,8 @@ export async function watch(
   const replied = new Set<string>();
 
   function draw(): void {
-    const ask = prompts ? timeline.asks.find(({ id }) => !replied.has(id)) : undefined;
-    if (ask?.id !== asked?.id) typed = "";
+    const ask = prompts ? timeline.asks.find((one) => !replied.has(askKey(one))) : undefined;
+    if (ask === undefined || asked === undefined || askKey(ask) !== askKey(asked)) typed = "";
     asked = ask;
     const below = [
       ...liveLines(timeline, Date.now(), manner()),
@@ -82,9 +82,9 @@ export async function watch(
 
   function reply(ask: Ask, given: Reply): void {
     // It is asked twice only where the answer was lost: what the run makes of one comes with its events.
-    replied.add(ask.id);
+    replied.add(askKey(ask));
     send(endpoint, ask, given).catch((error: unknown) => {
-      if (error instanceof RunwireError && error.row.retry) replied.delete(ask.id);
+      if (error instanceof RunwireError && error.row.retry) replied.delete(askKey(ask));
       const why = error instanceof Error ? error.message : String(error);
       lines.push(cutLine(ask.label, { text: `! not answered: ${oneLine(why)}`, style: "red" }));
       draw();
