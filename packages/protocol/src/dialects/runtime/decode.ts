@@ -5,7 +5,7 @@ import { RunwireError } from "../../errors.js";
 import type { Draft, Facts } from "../../events.js";
 import { isId } from "../../ids.js";
 import { limits } from "../../limits.js";
-import { isObject, isTime, parseDraft, unfitJson } from "../../parse.js";
+import { isObject, isTime, parseWireDraft, unfitJson } from "../../parse.js";
 import { parseJson } from "../koder.js";
 import { bareOf } from "./bare.js";
 import { hear } from "./tell.js";
@@ -20,15 +20,17 @@ export function decodeValue(value: unknown): readonly Draft[] {
   if (typeof message.derivedFrom === "string") return [];
   const { child_id, scope, type, payload } = hear(bareOf(message.type, message));
   const hasScope = Object.keys(scope).length > 0;
-  const draft = parseDraft({ type, payload, ...(hasScope ? { scope } : {}), child_id });
   const { eventId, timestamp, streamId } = message;
   return [
-    {
-      ...draft,
+    parseWireDraft({
+      type,
+      payload,
+      child_id,
+      ...(hasScope ? { scope } : {}),
       ...(isId(eventId) ? { id: eventId } : {}),
       ...(isTime(timestamp) ? { ts: timestamp } : {}),
       ...(isId(streamId) ? { run_id: streamId } : {}),
-    },
+    }),
   ];
 }
 
@@ -49,8 +51,8 @@ function checked(value: unknown): Facts & { readonly type: string } {
   return value as Facts & { type: string };
 }
 
-/** Around an event of any size that is allowed, also where it stands in `native` beside what is told of it. */
-const bounds = { jsonDepthMax: limits.jsonDepthMax + 4, jsonKeysMax: limits.jsonKeysMax * 3 };
+/** Around an event of any depth that is read, also where it stands in `native` beside what is told of it. */
+const bounds = { jsonDepthMax: limits.readDepthMax + 4, jsonKeysMax: Number.POSITIVE_INFINITY };
 
 function malformed(what: string): RunwireError {
   return new RunwireError("KAI-STREAM-PROTO-0001", what);
