@@ -210,5 +210,5 @@ const callStatus = {
 } as const;
 
 function byOf(run: Transcript, root: Transcript): Facts {
-  return run === root ? {} : { subagentId: run.run_id };
+  return run === root ? {} : { subagentId: run.run_id, childId: run.run_id };
 }

@@ -86,6 +86,23 @@ describe("a stream", () => {
     expect(validator.check("{").map(({ rule }) => rule)).toEqual(["RT-JSON"]);
   });
 
+  it("may have calls of several runs under one id, and ends of calls that nobody named [RW-RUNTIME-12]", () => {
+    const validator = runtimeValidator();
+    const rules = [
+      {},
+      {},
+      { tool_call_id: "t", streamId: "run_a" },
+      { toolCallId: "t", streamId: "run_a", childId: "run_c", runId: "run_c" },
+      { toolCallId: "t", streamId: "run_b" },
+      { toolCallId: "t", streamId: "run_a" },
+    ].map((ids, i) =>
+      validator
+        .check(JSON.stringify({ ...sound, type: "tool.result", eventId: `e${i}`, ...ids }))
+        .map(({ rule }) => rule),
+    );
+    expect(rules).toEqual([[], [], [], [], [], ["RT-STREAM-3"]]);
+  });
+
   it("has a sentence for each of its rules", () => {
     for (const sentence of Object.values(runtimeRules)) expect(sentence).toMatch(/^[a-z`]/);
   });
