@@ -8,6 +8,7 @@ import { limits } from "../../limits.js";
 import { isObject, isTime, parseWireDraft, unfitJson } from "../../parse.js";
 import { parseJson } from "../koder.js";
 import { bareOf } from "./bare.js";
+import { timestampPattern } from "./schemas.js";
 import { hear } from "./tell.js";
 import { runtimeTypePattern, typeCharsMax } from "./types.js";
 
@@ -42,7 +43,8 @@ function checked(value: unknown): Facts & { readonly type: string } {
     throw malformed("`type` must be names with dots between them, like `task.created`");
   if (eventId !== undefined && (typeof eventId !== "string" || eventId === ""))
     throw malformed("`eventId` must be a string that is not empty");
-  if (timestamp !== undefined && !isTime(timestamp)) throw malformed("`timestamp` must be an RFC 3339 time");
+  if (timestamp !== undefined && !(typeof timestamp === "string" && timestampPattern.test(timestamp)))
+    throw malformed("`timestamp` must be an RFC 3339 time");
   if (sequence !== undefined && !(Number.isSafeInteger(sequence) && (sequence as number) >= 0))
     throw malformed("`sequence` must be a whole number from 0");
   // Before anything is compared with anything, which goes as deep as it is.

@@ -48,6 +48,24 @@ describe("a message", () => {
     expect(validateRuntime(given)).toEqual([]);
   });
 
+  it.each([
+    ["2026-05-08T02:30:00Z", true],
+    ["2026-05-08T02:30:00.1234567890123+02:00", true],
+    ["2016-12-31T23:59:60Z", true],
+    ["2026-05-08T24:00:00Z", false],
+    ["2026-13-08T02:30:00Z", false],
+    ["8 May", false],
+  ])(
+    "of the time %s is sound for a decoder where it is for the validator [RW-RUNTIME-3]",
+    (timestamp, isSound) => {
+      const message = { ...sound, timestamp };
+      expect(validateRuntime(message).length === 0).toBe(isSound);
+      const decode = () => runtime.decoder().decode({ data: JSON.stringify(message) });
+      if (isSound) expect(decode()).toHaveLength(1);
+      else expect(decode).toThrow("`timestamp` must be an RFC 3339 time");
+    },
+  );
+
   it("may tell of the catalog of tools without a call [RW-RUNTIME-12]", () => {
     expect(validateRuntime({ ...strict, type: "tool.catalog.resolved" }, { profile: "strict" })).toEqual([]);
   });
