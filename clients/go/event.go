@@ -71,7 +71,7 @@ func Decode(data []byte) (Event, error) {
 	// An absent child is written as null, which is how it may have been read.
 	delete(in.rest, "child_id")
 	e.Rest = in.left()
-	e.Payload, e.Raw, err = decodePayload(e.Type, e.Raw)
+	e.Payload, e.Raw, err = decodePayload(e.Type, e.Raw, readBounds)
 	if err != nil && !IsUnknownType(err) {
 		return Event{}, err
 	}
@@ -89,7 +89,7 @@ func DecodeDraft(data []byte) (Draft, error) {
 		return Draft{}, malformed("%s", in.wrong)
 	}
 	d.Rest = in.left()
-	if _, d.Raw, err = decodePayload(d.Type, d.Raw); err != nil && !IsUnknownType(err) {
+	if _, d.Raw, err = decodePayload(d.Type, d.Raw, draftBounds); err != nil && !IsUnknownType(err) {
 		return Draft{}, err
 	}
 	return d, nil
@@ -146,12 +146,12 @@ func envelope(data []byte) (*members, error) {
 }
 
 // The compact text of a payload, so that it fits on one line whatever white space it came with.
-func decodePayload(name string, raw json.RawMessage) (Payload, json.RawMessage, error) {
+func decodePayload(name string, raw json.RawMessage, most bounds) (Payload, json.RawMessage, error) {
 	in := membersOf(raw)
 	if in == nil {
 		return nil, nil, malformed("`payload` must be an object")
 	}
-	if wrong := unfit(raw); wrong != "" {
+	if wrong := most.unfit(raw); wrong != "" {
 		return nil, nil, malformed("`payload` %s", wrong)
 	}
 	var text bytes.Buffer

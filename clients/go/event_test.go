@@ -73,8 +73,7 @@ func TestEveryFieldOfEveryTypeIsWrittenAndReadBack(t *testing.T) {
 }
 
 func TestWhatIsMalformedIsRefusedByName(t *testing.T) {
-	deep := strings.Repeat(`{"a":`, 64) + "{}" + strings.Repeat("}", 64)
-	many := `{"text":"` + `"` + strings.Repeat(`,"k":0`, 10_000) + `}`
+	deep := strings.Repeat(`{"a":`, readDepthMax) + "{}" + strings.Repeat("}", readDepthMax)
 	good := eventLine("text.delta", `{"text":"x"}`)
 	for line, names := range map[string]string{
 		`{`:                                      "not JSON",
@@ -95,8 +94,7 @@ func TestWhatIsMalformedIsRefusedByName(t *testing.T) {
 		eventLine("text.delta", `{"text":null}`):                                                          "`text`",
 		eventLine("text.delta", `{"text":"x","call_id":"a b"}`):                                           "`call_id`",
 		eventLine("text.delta", `{"text":"x","n":1e999}`):                                                 "overflows",
-		eventLine("text.delta", `{"text":"x","d":`+deep+`}`):                                              "deeper than 64",
-		eventLine("text.delta", many):                                                                     "10000 keys",
+		eventLine("text.delta", `{"text":"x","d":`+deep+`}`):                                              "deeper than 256",
 		eventLine("tool.end", `{"call_id":"c","ok":"yes"}`):                                               "`ok`",
 		eventLine("tool.end", `{"call_id":"c","ok":true,"duration_ms":"3"}`):                              "`duration_ms`",
 		eventLine("tool.end", `{"call_id":"c","ok":false,"error":{"code":1}}`):                            "`error`",
@@ -118,6 +116,23 @@ func TestWhatIsMalformedIsRefusedByName(t *testing.T) {
 	}
 	if _, err := Decode([]byte(good)); err != nil {
 		t.Error(err)
+	}
+}
+
+// [RW-DRAFT-5]
+func TestAnEventMayBeLargerThanADraft(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, jsonDepthMax-1) + "{}" + strings.Repeat("}", jsonDepthMax-1)
+	for payload, names := range map[string]string{
+		`{"text":"x","d":` + deep + `}`:                        "deeper than 64",
+		`{"text":"x"` + strings.Repeat(`,"k":0`, 10_000) + `}`: "10000 keys",
+	} {
+		if _, err := Decode([]byte(eventLine("text.delta", payload))); err != nil {
+			t.Error(err)
+		}
+		_, err := DecodeDraft([]byte(`{"type":"text.delta","payload":` + payload + `}`))
+		if CodeOf(err) != CodeMalformed || !strings.Contains(err.Error(), names) {
+			t.Errorf("%v, which does not say %s", err, names)
+		}
 	}
 }
 

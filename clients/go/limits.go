@@ -6,9 +6,11 @@ import "time"
 const (
 	// One SSE block or one line of JSON.
 	frameBytesMax = 64 << 20
-	// A payload: levels of nesting, and keys of all its objects together.
+	// The payload of a draft: levels of nesting, and keys of all its objects together.
 	jsonDepthMax = 64
 	jsonKeysMax  = 10_000
+	// Levels of an event that is read: far more than a server makes of what it was sent.
+	readDepthMax = 256
 	// The largest number that every reader holds exactly.
 	countMax = 1<<53 - 1
 

@@ -199,8 +199,18 @@ func (o *object) end() ([]byte, error) {
 	return o.text.Bytes(), nil
 }
 
+// bounds are what a payload may have.
+type bounds struct{ depthMax, keysMax int }
+
+var (
+	draftBounds = bounds{jsonDepthMax, jsonKeysMax}
+	// A server joins deltas and hands on conversations, so its events may have more than a draft: as many keys as a frame
+	// has room for.
+	readBounds = bounds{readDepthMax, math.MaxInt}
+)
+
 // unfit says what is wrong with a JSON text that is well-formed: too deep, too many keys, or a number no double holds.
-func unfit(text []byte) string {
+func (b bounds) unfit(text []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	depth, keys := 0, 0
@@ -224,16 +234,16 @@ func unfit(text []byte) string {
 				inObject = inObject[:depth]
 			}
 			isKey = depth > 0 && inObject[depth-1]
-			if depth > jsonDepthMax {
-				return "is nested deeper than " + strconv.Itoa(jsonDepthMax)
+			if depth > b.depthMax {
+				return "is nested deeper than " + strconv.Itoa(b.depthMax)
 			}
 			continue
 		case string:
 			if isKey {
 				keys++
 				isKey = false
-				if keys > jsonKeysMax {
-					return "has more than " + strconv.Itoa(jsonKeysMax) + " keys"
+				if keys > b.keysMax {
+					return "has more than " + strconv.Itoa(b.keysMax) + " keys"
 				}
 				continue
 			}

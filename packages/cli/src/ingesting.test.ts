@@ -106,7 +106,8 @@ describe("runwire ingest", () => {
   });
 
   it("sends lines as they come, tells of bad ones by number, and ends as an error where the input is cut", async () => {
-    const { run, run_id } = await ingesting(chunk("first"), "{\n", '{"type":"tool_start"}\n');
+    const deep = `{"type":"values","state":${"[".repeat(64)}${"]".repeat(64)}}\n`;
+    const { run, run_id } = await ingesting(chunk("first"), "{\n", '{"type":"tool_start"}\n', deep);
     await seen(run_id, saying("first"));
     run.type(chunk("second"));
     await seen(run_id, saying("second"));
@@ -117,7 +118,10 @@ describe("runwire ingest", () => {
     expect(err).toContain(
       "stdin:3: KAI-STREAM-PROTO-0001: malformed event: tool_start: `name` must be a string\n",
     );
-    expect(err).toContain("stdin: 4 lines, 2 bad\n");
+    expect(err).toContain(
+      "stdin:4: KAI-STREAM-PROTO-0001: malformed event: event: `payload` is nested deeper than 64\n",
+    );
+    expect(err).toContain("stdin: 5 lines, 3 bad\n");
     expect(await server.api.getRun(run_id)).toMatchObject({
       state: "error",
       reason: "the input ended before the run did",

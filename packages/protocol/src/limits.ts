@@ -27,8 +27,11 @@ export const limits = {
   lineBytesMax: 8 * 1024 * 1024 + 64 * 1024,
   /** The body of a request that is not an append. */
   controlBytesMax: 4 * 1024 * 1024,
+  /** What is sent to a server: levels of JSON, and keys of all its objects together. */
   jsonDepthMax: 64,
   jsonKeysMax: 10_000,
+  /** Levels that a reader takes: far more than a server makes of what it was sent, and few enough for any stack. */
+  readDepthMax: 256,
   /** Levels of children below a root. */
   childDepthMax: 8,
   /** Live children of one run. */

@@ -10,7 +10,7 @@ import type { Dialect, EncoderState, Message } from "./dialect.js";
 import { type Draft, type Event, endsRun, type Facts, is, isCore } from "./events.js";
 import { idSource, isId } from "./ids.js";
 import { limits } from "./limits.js";
-import { parseDraft } from "./parse.js";
+import { parseWireDraft } from "./parse.js";
 import { isFinal } from "./state.js";
 
 export interface LogReader {
@@ -114,7 +114,7 @@ function begins(draft: Draft): boolean {
 
 /** Decoders of a log check what they read; of the others it is made sure here that it can be an event. */
 function checked(dialect: Dialect, draft: Draft): Draft {
-  return typeof dialect.cursor === "string" ? draft : { ...draft, ...parseDraft(draft) };
+  return typeof dialect.cursor === "string" ? draft : parseWireDraft(draft);
 }
 
 /** A map that forgets what nobody has touched for longest. */

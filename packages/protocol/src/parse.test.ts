@@ -179,6 +179,25 @@ describe("an event from the wire", () => {
     expect(failure.code).toBe("KAI-STREAM-PROTO-0001");
     expect(failure.message).toContain(`\`${Object.keys(wrong)[0]}\``);
   });
+
+  it("may have more keys and levels than a draft, and as many levels as any stack holds [RW-DRAFT-5]", () => {
+    for (const payload of [
+      manyKeys(limits.jsonKeysMax + 1),
+      nested(limits.jsonDepthMax + 1),
+      nested(limits.readDepthMax),
+    ]) {
+      expect(refusal({ type: "custom", payload })).toContain("`payload`");
+      expect(parseWireDraft({ ...wire, payload }).payload).toBe(payload);
+    }
+    for (const levels of [limits.readDepthMax + 1, 100_000]) {
+      const failure = caught(() => parseWireDraft({ ...wire, payload: nested(levels) }));
+      expect(failure.code).toBe("KAI-STREAM-PROTO-0001");
+      expect(failure.message).toContain(`nested deeper than ${limits.readDepthMax}`);
+    }
+    expect(caught(() => parseWireDraft({ ...wire, payload: { n: Number.POSITIVE_INFINITY } })).code).toBe(
+      "KAI-STREAM-PROTO-0001",
+    );
+  });
 });
 
 function leastPayload(type: NamedType): { [member: string]: unknown } {

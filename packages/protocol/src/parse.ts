@@ -41,9 +41,12 @@ export function parseDraft(value: unknown, where = "event", bounds: JsonLimits =
   return draft;
 }
 
-/** A parsed line of the log as a client reads it: a draft with the numbers of the wire. */
+/**
+ * A parsed line of the log as a client reads it: a draft with the numbers of the wire. A server makes larger events than
+ * producers may send (it joins deltas, and hands on whole conversations), so the limits of drafts are not its own.
+ */
 export function parseWireDraft(value: unknown, where = "event"): Draft {
-  const draft = parseDraft(value, where);
+  const draft = parseDraft(value, where, readBounds);
   const { id, ts, run_id, pos, seq } = value as { [member: string]: unknown };
   for (const [name, member] of [
     ["id", id],
@@ -161,6 +164,12 @@ export interface JsonLimits {
   readonly jsonDepthMax: number;
   readonly jsonKeysMax: number;
 }
+
+/** Keys are as many as a frame has room for; a level is a call on the stack of whoever walks through it. */
+const readBounds: JsonLimits = {
+  jsonDepthMax: limits.readDepthMax,
+  jsonKeysMax: Number.POSITIVE_INFINITY,
+};
 
 /** What is wrong with a parsed JSON value, or undefined: too deep, too many keys, or a number that overflowed. */
 export function unfitJson(value: unknown, bounds: JsonLimits = limits): string | undefined {

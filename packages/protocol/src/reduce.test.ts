@@ -91,6 +91,22 @@ describe("a transcript", () => {
     expect(fold(start({ input: {} })).tools.c1).not.toHaveProperty("spilled");
   });
 
+  it("takes a request that is asked again for the one that it was [RW-FOLD-3]", () => {
+    const asked: readonly Draft[] = [
+      { type: "approval.requested", payload: { approval_id: "a1" } },
+      { type: "clarify.requested", payload: { clarify_id: "c1", question: "Which?" } },
+    ];
+    const t = fold(
+      ...asked,
+      { type: "approval.resolved", payload: { approval_id: "a1", decision: "deny" } },
+      { type: "clarify.resolved", payload: { clarify_id: "c1", answer: "this" } },
+      ...asked,
+    );
+    expect(t.approvals.a1).toMatchObject({ status: "resolved", answer: { decision: "deny" } });
+    expect(t.clarifications.c1).toMatchObject({ status: "resolved", answer: { answer: "this" } });
+    expect(t.parts).toHaveLength(2);
+  });
+
   it("takes the first answer to a question and no other [RW-FOLD-3]", () => {
     const t = fold(
       { type: "approval.resolved", payload: { approval_id: "a1", decision: "early" } },

@@ -141,6 +141,8 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
       return { ...t, suggestions: e.payload.suggestions };
     case "approval.requested": {
       const { approval_id } = e.payload;
+      // One that is asked again is the same: its answer stands.
+      if (Object.hasOwn(t.approvals, approval_id)) return t;
       const asked = { asked: e.payload, status: "pending" as const };
       const approvals = withMember<Transcript["approvals"][string]>(mine, t.approvals, approval_id, asked);
       return { ...t, approvals, parts: part({ kind: "approval", approval_id }) };
@@ -151,6 +153,7 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
     }
     case "clarify.requested": {
       const { clarify_id } = e.payload;
+      if (Object.hasOwn(t.clarifications, clarify_id)) return t;
       const asked = { asked: e.payload, status: "pending" as const };
       const clarifications = withMember<Transcript["clarifications"][string]>(
         mine,

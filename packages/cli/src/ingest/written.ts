@@ -9,6 +9,7 @@ import {
   type Facts,
   idSource,
   is,
+  parseDraft,
   type RunState,
   RunwireError,
 } from "@runwire/protocol";
@@ -158,6 +159,8 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     },
     end: followToEnd().catch(lost),
     async take(e) {
+      // What the server would refuse is refused here: there, all that it is sent with is refused too.
+      parseDraft(e);
       // Pausing is not reading on: the pipe fills, and its writer waits.
       await gate.passed();
       const drafts = fit.draftsOf(e);

@@ -255,6 +255,36 @@ describe("a batch", () => {
     },
   );
 
+  it("in another dialect is held to the limits of drafts: what it is read as is one [RW-DRAFT-5]", async () => {
+    const deep = (levels: number) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`) as unknown;
+    const wide = (keys: number) => Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, 0]));
+    const { jsonDepthMax, jsonKeysMax } = limits;
+    const said: { readonly [dialect: string]: (value: unknown) => object } = {
+      loom: (state) => ({ type: "values", state }),
+      "loom-export": (state) => ({ Values: state }),
+      runtime: (value) => ({ type: "x.acme.score", payload: { value } }),
+      "runtime-jsonrpc": (value) => ({
+        ...{ jsonrpc: "2.0", method: "event" },
+        params: { type: "x.acme.score", payload: { value } },
+      }),
+    };
+    for (const [dialect, message] of Object.entries(said)) {
+      const run_id = await createRun(server.url);
+      const send = (value: unknown) =>
+        call(server.url, "POST", runPath(run_id, `events?dialect=${dialect}`), [message(value)]);
+      for (const value of [deep(jsonDepthMax), wide(jsonKeysMax)]) {
+        const refused = await send(value);
+        expect([dialect, refused.status, codeOf(refused)]).toEqual([dialect, 422, "KAI-STREAM-PROTO-0001"]);
+        expect(messageOf(refused)).toMatch(
+          /event 1: `payload` (?:is nested deeper than 64|has more than 10000 keys)/,
+        );
+      }
+      expect(await allEvents(server.url, run_id)).toHaveLength(2);
+      for (const value of [deep(jsonDepthMax - 1), wide(jsonKeysMax - 1)])
+        expect([dialect, (await send(value)).status]).toEqual([dialect, 200]);
+    }
+  });
+
   it.each([...dialects.keys()])(
     "of one large value that is no event is refused as fast as it is read: %s [RW-DRAFT-2]",
     async (dialect) => {

@@ -13,12 +13,12 @@ import {
   sseSource,
   webSocketSource,
 } from "@runwire/client";
-import type { Draft, Event } from "@runwire/protocol";
+import { type Draft, type Event, limits, unfitJson } from "@runwire/protocol";
 import { createKey, revokeKey, startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type FaultProxy, faultProxy } from "../fault-proxy.js";
-import { allEvents, append, createRun, lifecycle, text } from "./calls.js";
+import { allEvents, append, control, createRun, lifecycle, say, text } from "./calls.js";
 import { chance } from "./chance.js";
 import { storyOfEveryType } from "./story.js";
 import { underTest } from "./under-test.js";
@@ -77,6 +77,36 @@ describe("the SDK", () => {
       await proxy.close();
     },
   );
+
+  it("reads events that are larger than any draft may be: joined deltas, and a fork [RW-DRAFT-5]", async () => {
+    const run_id = await createRun(server.url);
+    const rows = Array.from({ length: 1000 }, (_, i) => ({ path: `f${i}`, kind: "file", bytes: i }));
+    const deep = JSON.parse(`${"[".repeat(limits.jsonDepthMax - 1)}${"]".repeat(limits.jsonDepthMax - 1)}`);
+    const outputs: readonly unknown[] = [rows, rows, rows, rows, deep];
+    const calls = outputs.flatMap((output, i) => [
+      say("tool.start", { call_id: `call_${i}`, tool: "list" }),
+      say("tool.end", { call_id: `call_${i}`, ok: true, output }),
+    ]);
+    // The first goes out at once; the others are joined.
+    const nodes = Array.from({ length: 3000 }, (_, i) => ({ node: i % 2 === 0 ? "x" : "y", chars: 1 }));
+    const side = say("text.delta", { text: "a".repeat(nodes.length), nodes });
+    const words = [text("a"), side, side];
+    await append(server.url, run_id, ...calls, ...words, lifecycle("done"));
+    const { body } = await control(server.url, run_id, "fork");
+    const forked = body.run_id as string;
+    await append(server.url, forked, lifecycle("done"));
+    for (const id of [run_id, forked]) {
+      for (const dialect of ["koder", "runwire"] as const) {
+        const heard: Event[] = [];
+        for await (const item of follow(sseSource({ base: server.url, run_id: id, dialect })))
+          if (item.kind === "event") heard.push(item.event);
+        const stored = await allEvents(server.url, id, { dialect, detail: "default" });
+        expect(heard.map(({ payload }) => payload)).toEqual(stored.map(({ payload }) => payload));
+      }
+      const large = (await allEvents(server.url, id, { detail: "default" })).map((e) => unfitJson(e.payload));
+      expect(large.filter((wrong) => wrong !== undefined)).toHaveLength(1);
+    }
+  });
 
   it("produces through cuts, and every draft is stored once", async () => {
     const proxy = await breaking(8, 400);

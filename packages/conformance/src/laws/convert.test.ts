@@ -2,9 +2,11 @@
 
 import {
   type Dialect,
+  type Draft,
   dialects,
   type Event,
   koder,
+  limits,
   logReader,
   logWriter,
   loom,
@@ -70,6 +72,22 @@ describe.each(spoken.map((dialect) => [dialect.name, dialect] as const))("CONVER
       }),
       { numRuns: 15 },
     );
+  });
+
+  it("reads what a server makes, which may be larger than any draft [RW-DRAFT-5]", () => {
+    const wide = Object.fromEntries(Array.from({ length: limits.jsonKeysMax + 1 }, (_, i) => [`k${i}`, i]));
+    const deep = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`) as unknown;
+    const drafts: readonly Draft[] = [
+      { type: "run.lifecycle", payload: { state: "running" } },
+      { type: "tool.start", payload: { call_id: "c", tool: "t", input: { wide, deep } } },
+      { type: "tool.end", payload: { call_id: "c", ok: true, output: { wide, deep } } },
+      { type: "run.lifecycle", payload: { state: "done" } },
+    ];
+    const events = readIn(dialect, linesOf(dialect, eventsOf(first, drafts)));
+    const end = events.find(({ type }) => type === "tool.end");
+    expect(end?.payload).toMatchObject({ call_id: "c", ok: true });
+    if (dialect.carries === "all" || dialect === koder)
+      expect(end?.payload).toEqual({ call_id: "c", ok: true, output: { wide, deep } });
   });
 
   it("makes logs: numbers without gaps, ids of their own, and the first state first", () => {

@@ -53,12 +53,12 @@ describe("a runtime message", () => {
   });
 
   it("is refused where it is too deep, and read in no time where it holds itself many times over [RW-RUNTIME-4]", () => {
-    for (const levels of [100, 5000]) {
+    for (const levels of [300, 5000]) {
       const data = `{"type":"task.created","payload":${"[".repeat(levels)}${"]".repeat(levels)}}`;
       expect(() => decodeMessage({ data })).toThrow("nested deeper");
     }
     let within: object = { type: "tool.start", payload: { call_id: "c", tool: "t", toolName: "u" } };
-    for (let level = 0; level < 20; level++)
+    for (let level = 0; level < 80; level++)
       within = { type: "tool.start", payload: { call_id: "c", tool: "t", rest: { native: within } } };
     const message = { type: "tool.args", toolCallId: "c", native: within, payload: { toolName: "t" } };
     expect(decode(message as never)).toHaveLength(1);

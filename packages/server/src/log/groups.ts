@@ -22,7 +22,10 @@ export interface Group {
   readonly last: number;
   /** The first pending delta's payload; the joined record differs from it in what is joined only. */
   readonly payload: Facts;
-  /** How long that is beside what is joined; a head that an older program has stored does not know. */
+  /**
+   * How long the joined record is beside its text, counted as it grows: to look at every piece again for each delta costs
+   * their square. A head that an older program has stored does not know.
+   */
   readonly besideChars?: number;
   readonly scopeText: string | null;
   /** What is pending, joined: text, or a list of audio chunks. */
@@ -52,13 +55,16 @@ export function pended(
   const at = groups.findIndex((group) => sameGroup(group, of));
   const known = groups[at];
   if (known === undefined) {
-    const besideChars = charsBeside(isAudio ? "chunks" : "text", payload);
+    const besideChars = charsBeside(isAudio ? "chunks" : "text", payload) + chunksChars(chunks ?? []);
     return [...groups, { ...of, first: pos, last: pos, payload, besideChars, scopeText, text, chunks }];
   }
+  const nodes = isAudio ? known.nodes : nodesWith(known, payload, scopeText);
+  const more = nodesChars(nodes?.slice(known.nodes?.length ?? 0) ?? []) + chunksChars(chunks ?? []);
   return groups.with(at, {
     ...known,
-    ...(isAudio ? {} : nodesWith(known, payload, scopeText)),
+    ...(nodes === undefined ? {} : { nodes }),
     last: pos,
+    besideChars: (known.besideChars ?? 0) + more,
     text: known.text + text,
     chunks: known.chunks === null ? null : [...known.chunks, ...(chunks ?? [])],
   });
@@ -84,18 +90,16 @@ export function covered(
   return groups.filter((group) => !sameGroup(group, of) || group.last > (covers ?? 0));
 }
 
-function nodesWith(known: Group, payload: Facts, scopeText: string | null): Pick<Group, "nodes"> {
+function nodesWith(known: Group, payload: Facts, scopeText: string | null): Group["nodes"] {
   const isOne = known.nodes === undefined && known.payload.nodes === undefined && payload.nodes === undefined;
-  if (isOne && payload.node === known.payload.node && scopeText === known.scopeText) return {};
+  if (isOne && payload.node === known.payload.node && scopeText === known.scopeText) return undefined;
   const before = known.nodes ?? nodeTexts({ ...known.payload, text: known.text }, scopeOf(known.scopeText));
   const more = nodeTexts(payload, scopeOf(scopeText));
   const last = before.at(-1);
   const [next, ...others] = more;
-  const joined =
-    last !== undefined && next !== undefined && last.node === next.node && last.node_id === next.node_id
-      ? [...before.slice(0, -1), { ...last, chars: last.chars + next.chars }, ...others]
-      : [...before, ...more];
-  return { nodes: joined };
+  return last !== undefined && next !== undefined && last.node === next.node && last.node_id === next.node_id
+    ? [...before.slice(0, -1), { ...last, chars: last.chars + next.chars }, ...others]
+    : [...before, ...more];
 }
 
 function scopeOf(scopeText: string | null): Scope {
@@ -131,11 +135,19 @@ export function joinedPayload({ payload, text, chunks, nodes }: Group): Facts {
 const pieceChars = 64;
 
 /** About how long the joined record's payload is: what is pending must always fit into an event, however it is escaped. */
-export function joinedChars({ text, chunks, nodes = [], besideChars = 0 }: Group): number {
-  let chars = besideChars + text.length;
-  for (const chunk of chunks ?? []) chars += pieceChars + chunk.length;
-  for (const { node = "", node_id = "" } of nodes) chars += pieceChars + node.length + node_id.length;
-  return chars;
+export function joinedChars({ text, besideChars = 0 }: Group): number {
+  return besideChars + text.length;
+}
+
+function chunksChars(chunks: readonly string[]): number {
+  return chunks.reduce((chars, chunk) => chars + pieceChars + chunk.length, 0);
+}
+
+function nodesChars(nodes: readonly NodeText[]): number {
+  return nodes.reduce(
+    (chars, { node = "", node_id = "" }) => chars + pieceChars + node.length + node_id.length,
+    0,
+  );
 }
 
 /** How long a delta's payload is beside a member of it. */

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 import {
+  type Decoder,
   type Dialect,
   type Draft,
   isId,
@@ -138,29 +139,24 @@ function anyDraftReader(
 ): (value: unknown, where: string) => readonly Draft[] {
   if (dialect.name === runwire.name) return (value, where) => [parseDraft(value, where, bounds)];
   const decoder = dialect.decoder();
+  // A message is an event in an envelope, and may say it twice: plainly, and as it is.
+  const around = { jsonDepthMax: bounds.jsonDepthMax + 4, jsonKeysMax: bounds.jsonKeysMax * 3 };
   return (value, where) => {
     if (!isObject(value))
       throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: a message must be a JSON object`);
     // Before it is made a text again, which would turn what overflowed into null and take any depth.
-    const unfit = unfitMembers(value, bounds);
+    const unfit = unfitJson(value, around);
     if (unfit !== undefined) throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: it ${unfit}`);
-    try {
-      return decoder.decode({ data: JSON.stringify(value) });
-    } catch (error) {
-      throw error instanceof RunwireError ? error.at(where) : error;
-    }
+    return decoded(decoder, value, where).map((draft) => parseDraft(draft, where, bounds));
   };
 }
 
-/** Each member has what an event may have: a message is one or more in an envelope. */
-function unfitMembers(message: object, bounds: JsonLimits): string | undefined {
-  const members = Object.values(message);
-  if (members.length > bounds.jsonKeysMax) return `has more than ${bounds.jsonKeysMax} keys`;
-  for (const member of members) {
-    const unfit = unfitJson(member, bounds);
-    if (unfit !== undefined) return unfit;
+function decoded(decoder: Decoder, value: object, where: string): readonly Draft[] {
+  try {
+    return decoder.decode({ data: JSON.stringify(value) });
+  } catch (error) {
+    throw error instanceof RunwireError ? error.at(where) : error;
   }
-  return undefined;
 }
 
 function claimOf({ headers }: IncomingMessage): ProducerClaim | undefined {

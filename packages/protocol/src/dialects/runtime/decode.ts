@@ -5,9 +5,10 @@ import { RunwireError } from "../../errors.js";
 import type { Draft, Facts } from "../../events.js";
 import { isId } from "../../ids.js";
 import { limits } from "../../limits.js";
-import { isObject, isTime, parseDraft, unfitJson } from "../../parse.js";
+import { isObject, isTime, parseWireDraft, unfitJson } from "../../parse.js";
 import { parseJson } from "../koder.js";
 import { bareOf } from "./bare.js";
+import { timestampPattern } from "./schemas.js";
 import { hear } from "./tell.js";
 import { runtimeTypePattern, typeCharsMax } from "./types.js";
 
@@ -20,15 +21,17 @@ export function decodeValue(value: unknown): readonly Draft[] {
   if (typeof message.derivedFrom === "string") return [];
   const { child_id, scope, type, payload } = hear(bareOf(message.type, message));
   const hasScope = Object.keys(scope).length > 0;
-  const draft = parseDraft({ type, payload, ...(hasScope ? { scope } : {}), child_id });
   const { eventId, timestamp, streamId } = message;
   return [
-    {
-      ...draft,
+    parseWireDraft({
+      type,
+      payload,
+      child_id,
+      ...(hasScope ? { scope } : {}),
       ...(isId(eventId) ? { id: eventId } : {}),
       ...(isTime(timestamp) ? { ts: timestamp } : {}),
       ...(isId(streamId) ? { run_id: streamId } : {}),
-    },
+    }),
   ];
 }
 
@@ -40,7 +43,8 @@ function checked(value: unknown): Facts & { readonly type: string } {
     throw malformed("`type` must be names with dots between them, like `task.created`");
   if (eventId !== undefined && (typeof eventId !== "string" || eventId === ""))
     throw malformed("`eventId` must be a string that is not empty");
-  if (timestamp !== undefined && !isTime(timestamp)) throw malformed("`timestamp` must be an RFC 3339 time");
+  if (timestamp !== undefined && !(typeof timestamp === "string" && timestampPattern.test(timestamp)))
+    throw malformed("`timestamp` must be an RFC 3339 time");
   if (sequence !== undefined && !(Number.isSafeInteger(sequence) && (sequence as number) >= 0))
     throw malformed("`sequence` must be a whole number from 0");
   // Before anything is compared with anything, which goes as deep as it is.
@@ -49,8 +53,8 @@ function checked(value: unknown): Facts & { readonly type: string } {
   return value as Facts & { type: string };
 }
 
-/** Around an event of any size that is allowed, also where it stands in `native` beside what is told of it. */
-const bounds = { jsonDepthMax: limits.jsonDepthMax + 4, jsonKeysMax: limits.jsonKeysMax * 3 };
+/** Around an event of any depth that is read, also where it stands in `native` beside what is told of it. */
+const bounds = { jsonDepthMax: limits.readDepthMax + 4, jsonKeysMax: Number.POSITIVE_INFINITY };
 
 function malformed(what: string): RunwireError {
   return new RunwireError("KAI-STREAM-PROTO-0001", what);

@@ -1,5 +1,6 @@
 // Ids stand at the top of a message in camelCase, and in an event's scope in snake_case. Readers take both spellings.
 
+import type { Facts } from "../../events.js";
 import { isId } from "../../ids.js";
 
 /** The ids that the standard names, as a scope spells them. */
@@ -65,6 +66,13 @@ export function splitIds(members: readonly (readonly [string, unknown])[]): Spli
     return false;
   });
   return { ids, others };
+}
+
+/** An id of a message in either spelling. */
+export function idOf(message: Facts, name: string): string | undefined {
+  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const id = message[name] ?? message[snake];
+  return typeof id === "string" && id !== "" ? id : undefined;
 }
 
 export function isScopeId(name: string): name is ScopeId {

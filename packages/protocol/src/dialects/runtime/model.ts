@@ -4,6 +4,7 @@
 import type { Facts } from "../../events.js";
 import { isObject } from "../../parse.js";
 import { statusTold, taskStatuses } from "../../tasks.js";
+import { idOf } from "./ids.js";
 import type { RuntimeMessage } from "./types.js";
 
 export interface RuntimeEntry extends Facts {
@@ -32,6 +33,7 @@ export interface RuntimeModel {
   readonly threads: Entries;
   readonly turns: Entries;
   readonly tasks: Entries<RuntimeTask>;
+  /** These three are each run's own: one of a run below the stream's is here as `<childId>/<its id>`. */
   readonly actions: Entries;
   readonly toolCalls: Entries;
   readonly processes: Entries;
@@ -65,6 +67,13 @@ export const entryIds: { readonly [K in EntryKind | "tasks"]: string } = {
   subagents: "subagentId",
   tasks: "taskId",
 };
+
+const eachRunsOwn: ReadonlySet<string> = new Set([entryIds.actions, entryIds.toolCalls, entryIds.processes]);
+
+/** The name that an entry has in the model. Two runs of a tree may give the same id. */
+export function placeOf(idName: string, { childId }: Facts, id: string): string {
+  return eachRunsOwn.has(idName) && typeof childId === "string" ? `${childId}/${id}` : id;
+}
 
 /** What a type says of its entry. Null: that it is there, in whatever status. */
 const statuses: { readonly [type: string]: readonly [EntryKind, string | null] } = {
@@ -121,11 +130,13 @@ export function readInto(model: RuntimeModel, message: RuntimeMessage): RuntimeM
   const row = Object.hasOwn(statuses, type) ? statuses[type] : undefined;
   if (row === undefined) return moved;
   const [kind, status] = row;
-  const id = idOf(message, entryIds[kind]);
+  const name = entryIds[kind];
+  const id = idOf(message, name);
   if (id === undefined) return moved;
+  const place = placeOf(name, message, id);
   return {
     ...moved,
-    [kind]: withEntry(moved[kind], id, { ...factsOf(message), [entryIds[kind]]: id }, status, sequence),
+    [kind]: withEntry(moved[kind], place, { ...factsOf(message), [name]: id }, status, sequence),
   };
 }
 
@@ -202,13 +213,6 @@ function factsOf({ payload, threadId, turnId, toolCallId, taskId, childId }: Run
     ([, id]) => id !== undefined,
   );
   return { ...Object.fromEntries(ids), ...(isObject(payload) ? payload : {}) };
-}
-
-/** An id of a message in either spelling. */
-function idOf(message: Facts, name: string): string | undefined {
-  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  const id = message[name] ?? message[snake];
-  return typeof id === "string" && id !== "" ? id : undefined;
 }
 
 export function entryOf<E>(entries: Entries<E>, id: string): E | undefined {

@@ -8,6 +8,7 @@ import {
   endStatuses,
   entryIds,
   entryOf,
+  placeOf,
   type RuntimeEntry,
   type RuntimeModel,
   type RuntimeTask,
@@ -90,7 +91,7 @@ function entriesOf(list: readonly Facts[], idName: string, sequence: number): { 
       const id = facts[idName];
       if (typeof id !== "string") return [];
       const status = typeof facts.status === "string" ? facts.status : "unknown";
-      return [[id, { ...facts, status, sequence }]];
+      return [[placeOf(idName, facts, id), { ...facts, status, sequence }]];
     }),
   );
 }

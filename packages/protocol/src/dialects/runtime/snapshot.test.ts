@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { Draft, Event, Facts } from "../../events.js";
 import { reduceAll } from "../../reduce.js";
 import { emptyTranscript } from "../../transcript.js";
+import { runtime } from "./index.js";
+import { runtimeReader } from "./reader.js";
 import { snapshotOf } from "./snapshot.js";
 import { firstState } from "./state.js";
 
@@ -35,6 +37,19 @@ describe("a snapshot", () => {
     ).toolCalls;
     expect(call).toMatchObject({ input_ref: "blob_1", output_ref: "blob_1", preview: "total 4096" });
     expect(call?.metadata).toEqual({ bytes: 70_000, media_type: "application/json" });
+  });
+});
+
+describe("a client that comes back at the same number", () => {
+  it("is told as much each time: what it is told then is another message [RW-RUNTIME-1] [RW-RUNTIME-8]", () => {
+    const reader = runtimeReader();
+    const transcript = reduceAll(emptyTranscript("run_1"), []);
+    for (const second of [1, 2]) {
+      const now = `2026-01-01T00:00:0${second}.000Z`;
+      const [message] = runtime.open(firstState, { how: "snapshot", transcript, now });
+      const { applied, warnings } = reader.read(JSON.parse(message?.data ?? ""));
+      expect([applied.length, warnings]).toEqual([1, []]);
+    }
   });
 });
 

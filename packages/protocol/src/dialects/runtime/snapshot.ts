@@ -20,7 +20,8 @@ export function open(known: RuntimeState, opening: Opening): readonly Message[] 
   const run_id = opening.how === "snapshot" ? opening.transcript.run_id : opening.run_id;
   const said = (type: string, payload: Facts): Message => {
     const bare = { type, child_id: null, scope: {}, members: {}, payload };
-    const eventId = `${run_id}:${type}:${state.last}`;
+    // A client that comes back finds the same number, and other things to be told.
+    const eventId = `${run_id}:${type}:${state.last}:${timestamp}`;
     const message = envelope(state, run_id, bare, { eventId, timestamp, sequence: state.last });
     return { id: String(state.last), data: JSON.stringify(message) };
   };
@@ -210,5 +211,5 @@ const callStatus = {
 } as const;
 
 function byOf(run: Transcript, root: Transcript): Facts {
-  return run === root ? {} : { subagentId: run.run_id };
+  return run === root ? {} : { subagentId: run.run_id, childId: run.run_id };
 }

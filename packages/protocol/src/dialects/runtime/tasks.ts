@@ -28,6 +28,7 @@ export interface TaskCourse {
 
 /** Of those that have ended, so many are remembered: what is told of one again does not open it. */
 const endedMax = 32;
+/** Of those of one run that are open, so many are followed. Runs are as many as live, and take theirs with them. */
 const openMax = 64;
 
 export function taskCourse(
@@ -40,22 +41,35 @@ export function taskCourse(
   const told = tasksTold(null, before, e);
   // Most runs have no tasks, and most events say nothing of them.
   if (Object.keys(told).length === 0) return { before, told, after: told };
+  const run_id = e.child_id ?? e.run_id;
   const ended = tasksEnded(null, told, e);
-  const after = tasksDoing(null, ended, e.child_id ?? e.run_id, doing(state, approvals, questions));
-  return { before, told, after: after === before ? before : kept(after) };
+  const after = tasksDoing(null, ended, run_id, doing(state, approvals, questions));
+  const isEnd = is(e, "run.lifecycle") && isFinal(e.payload.state);
+  return {
+    before,
+    told,
+    after: after === before && !isEnd ? before : kept(after, run_id, isEnd ? 0 : openMax),
+  };
 }
 
-function kept(tasks: Tasks): Tasks {
+/** `most`: how many open ones of the run are kept. */
+function kept(tasks: Tasks, run_id: string, most: number): Tasks {
   const all = Object.values(tasks);
+  const own = openTasks(null, tasks, run_id);
+  const forgotten = new Set(own.slice(0, Math.max(0, own.length - most)));
   const open = all
-    .filter(isOpen)
-    .slice(-openMax)
-    .map((task) => ({ ...task, attempts: openAttempts(task) }));
+    .filter((task) => isOpen(task) && !forgotten.has(task))
+    .map((task) => withAttempts(task, openAttempts(task)));
   const ended = all
     .filter((task) => !isOpen(task))
     .slice(-endedMax)
-    .map((task) => ({ ...task, attempts: [] }));
+    .map((task) => withAttempts(task, []));
   return Object.fromEntries([...ended, ...open].map((task) => [task.task_id, task]));
+}
+
+/** The same object where it has no others: whoever looks for what has changed looks at objects. */
+function withAttempts(task: Task, attempts: Task["attempts"]): Task {
+  return task.attempts.length === attempts.length ? task : { ...task, attempts };
 }
 
 /** The task of a run that has one and no more, and the attempt at it. */

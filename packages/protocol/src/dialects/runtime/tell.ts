@@ -16,7 +16,7 @@ import {
   type Scope,
   typeRow,
 } from "../../events.js";
-import { isObject, parseDraft } from "../../parse.js";
+import { isObject, parseWireDraft } from "../../parse.js";
 import { type Bare, bareOf, membersOf } from "./bare.js";
 import { camelId } from "./ids.js";
 import { type Row, rows } from "./rows.js";
@@ -249,7 +249,7 @@ function withRest(payload: Facts, rest: Facts): Facts {
 
 function isDraft({ type, payload }: Spoken): boolean {
   try {
-    parseDraft({ type, payload });
+    parseWireDraft({ type, payload });
     return true;
   } catch {
     // Then it is no event of this type; what else it is, others look.

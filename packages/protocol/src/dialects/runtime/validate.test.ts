@@ -48,6 +48,24 @@ describe("a message", () => {
     expect(validateRuntime(given)).toEqual([]);
   });
 
+  it.each([
+    ["2026-05-08T02:30:00Z", true],
+    ["2026-05-08T02:30:00.1234567890123+02:00", true],
+    ["2016-12-31T23:59:60Z", true],
+    ["2026-05-08T24:00:00Z", false],
+    ["2026-13-08T02:30:00Z", false],
+    ["8 May", false],
+  ])(
+    "of the time %s is sound for a decoder where it is for the validator [RW-RUNTIME-3]",
+    (timestamp, isSound) => {
+      const message = { ...sound, timestamp };
+      expect(validateRuntime(message).length === 0).toBe(isSound);
+      const decode = () => runtime.decoder().decode({ data: JSON.stringify(message) });
+      if (isSound) expect(decode()).toHaveLength(1);
+      else expect(decode).toThrow("`timestamp` must be an RFC 3339 time");
+    },
+  );
+
   it("may tell of the catalog of tools without a call [RW-RUNTIME-12]", () => {
     expect(validateRuntime({ ...strict, type: "tool.catalog.resolved" }, { profile: "strict" })).toEqual([]);
   });
@@ -84,6 +102,23 @@ describe("a stream", () => {
       "RT-STREAM-3",
     ]);
     expect(validator.check("{").map(({ rule }) => rule)).toEqual(["RT-JSON"]);
+  });
+
+  it("may have calls of several runs under one id, and ends of calls that nobody named [RW-RUNTIME-12]", () => {
+    const validator = runtimeValidator();
+    const rules = [
+      {},
+      {},
+      { tool_call_id: "t", streamId: "run_a" },
+      { toolCallId: "t", streamId: "run_a", childId: "run_c", runId: "run_c" },
+      { toolCallId: "t", streamId: "run_b" },
+      { toolCallId: "t", streamId: "run_a" },
+    ].map((ids, i) =>
+      validator
+        .check(JSON.stringify({ ...sound, type: "tool.result", eventId: `e${i}`, ...ids }))
+        .map(({ rule }) => rule),
+    );
+    expect(rules).toEqual([[], [], [], [], [], ["RT-STREAM-3"]]);
   });
 
   it("has a sentence for each of its rules", () => {

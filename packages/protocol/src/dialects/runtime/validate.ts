@@ -5,6 +5,7 @@ import type { Facts } from "../../events.js";
 import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
 import type { Validator, Violation } from "../../validate.js";
+import { idOf } from "./ids.js";
 import { objectMembers, strictNeeds, textMembers, timestampPattern } from "./schemas.js";
 import { runtimeTypePattern, strictSchemaVersion, typeCharsMax } from "./types.js";
 
@@ -121,7 +122,8 @@ export function runtimeValidator(profile: RuntimeProfile = {}): Validator {
   let stream: unknown;
   let last = 0;
 
-  function together({ type, eventId, sequence, toolCallId, streamId }: Facts): readonly Violation[] {
+  function together(message: Facts): readonly Violation[] {
+    const { type, eventId, sequence, streamId, childId, runId } = message;
     const found: Violation[] = [];
     // Each run has numbers of its own.
     if (streamId !== stream) [stream, last] = [streamId, 0];
@@ -132,8 +134,10 @@ export function runtimeValidator(profile: RuntimeProfile = {}): Validator {
       if (sequence <= last) found.push(broken("RT-STREAM-2", `\`sequence\` ${sequence} comes after ${last}`));
       last = Math.max(last, sequence);
     }
-    if ((type === "tool.result" || type === "tool.failed") && !remember(ended, toolCallId))
-      found.push(broken("RT-STREAM-3", `the call ${JSON.stringify(toolCallId)} has ended before`));
+    const call = type === "tool.result" || type === "tool.failed" ? idOf(message, "toolCallId") : undefined;
+    // Each run has calls of its own.
+    if (call !== undefined && !remember(ended, JSON.stringify([streamId, childId ?? runId, call])))
+      found.push(broken("RT-STREAM-3", `the call ${JSON.stringify(call)} has ended before`));
     return found;
   }
 

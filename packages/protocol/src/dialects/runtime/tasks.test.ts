@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import type { Event, EventType, Facts } from "../../events.js";
+import { runtime } from "./index.js";
+import type { RuntimeMessage } from "./types.js";
+
+describe("the tasks of a tree", () => {
+  it("are each run's own: however many children have one, the root's ends with it [RW-RUNTIME-13]", () => {
+    const { say } = stream();
+    say("run.lifecycle", { state: "running" });
+    say("turn.submitted", {});
+    say("task.started", {}, { task: "task_root" });
+    say("task.attempt.started", {}, { task: "task_root" });
+    for (let i = 0; i < 200; i++) say("task.started", {}, { task: `task_${i}`, child_id: `run_${i}` });
+    expect(say("usage", {})[0]?.taskId).toBe("task_root");
+    expect(say("usage", {}, { child_id: "run_0" })[0]?.taskId).toBe("task_0");
+    const ends = say("run.lifecycle", { state: "done" }).map(({ type, taskId }) => [type, taskId]);
+    expect(ends.slice(0, 3)).toEqual([
+      ["task.attempt.completed", "task_root"],
+      ["task.completed", "task_root"],
+      ["turn.completed", "task_root"],
+    ]);
+  });
+
+  it("are forgotten with their run, and the oldest of a run that opens too many [RW-RUNTIME-13]", () => {
+    const { say, tasks } = stream();
+    say("run.lifecycle", { state: "running" });
+    say("turn.submitted", {});
+    for (let i = 0; i < 200; i++) {
+      say("task.created", {}, { task: `task_${i}`, child_id: `run_${i}` });
+      say("run.lifecycle", { state: "done" }, { child_id: `run_${i}` });
+    }
+    expect(tasks()).toEqual([]);
+    for (let i = 0; i < 200; i++) say("task.started", {}, { task: `own_${i}` });
+    expect(tasks()).toEqual(Array.from({ length: 64 }, (_, i) => `own_${i + 136}`));
+  });
+});
+
+function stream() {
+  let state = runtime.first;
+  let pos = 0;
+  return {
+    tasks: () => Object.keys(state.tasks),
+    say(
+      type: EventType,
+      payload: Facts,
+      of: { readonly task?: string; readonly child_id?: string } = {},
+    ): readonly RuntimeMessage[] {
+      pos += 1;
+      const numbers = { id: `evt_${pos}`, ts: "2026-01-01T00:00:00.000Z", pos, seq: pos };
+      const scope = of.task === undefined ? {} : { scope: { task_id: of.task } };
+      const e = { run_id: "run_root", child_id: of.child_id ?? null, type, payload, ...numbers, ...scope };
+      const [next, messages] = runtime.step(state, e as Event);
+      state = next;
+      return messages.map(({ data }) => JSON.parse(data) as RuntimeMessage);
+    },
+  };
+}
