@@ -415,7 +415,7 @@ function projected(log: readonly Event[]): readonly unknown[] {
   const where = { session: undefined as string | undefined, thread: undefined as string | undefined };
   const turns = new Map<string, string>();
   const steps = new Map<string, number>();
-  const tasks = new Map<string, { run: string; isOpen: boolean; attempts: Set<string> }>();
+  const tasks = new Map<string, { run: string; isOpen: boolean; attempts: Set<string>; over: Set<string> }>();
   // The first state is told when the event after it has said which session this is.
   const isHeld = log[0]?.type === "run.lifecycle" && log[0].child_id === null;
   return log.map((e, i) => {
@@ -448,11 +448,14 @@ function projected(log: readonly Event[]): readonly unknown[] {
     }
     const id = scope?.task_id;
     if (!type.startsWith("task.") || id === undefined) return;
-    const task = tasks.get(id) ?? { run, isOpen: true, attempts: new Set<string>() };
+    const task = tasks.get(id) ?? { run, isOpen: true, attempts: new Set<string>(), over: new Set<string>() };
     tasks.set(id, task);
     const attempt = scope?.run_id ?? run;
-    if (type === "task.attempt.started" && task.isOpen) task.attempts.add(attempt);
-    if (/^task\.attempt\.(completed|failed)$/.test(type)) task.attempts.delete(attempt);
+    if (type === "task.attempt.started" && task.isOpen && !task.over.has(attempt)) task.attempts.add(attempt);
+    if (/^task\.attempt\.(completed|failed)$/.test(type)) {
+      task.attempts.delete(attempt);
+      task.over.add(attempt);
+    }
     if (/^task\.(completed|failed|cancelled)$/.test(type)) task.isOpen = false;
   }
 

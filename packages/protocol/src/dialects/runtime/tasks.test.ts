@@ -33,6 +33,20 @@ describe("the tasks of a tree", () => {
     for (let i = 0; i < 200; i++) say("task.started", {}, { task: `own_${i}` });
     expect(tasks()).toEqual(Array.from({ length: 64 }, (_, i) => `own_${i + 136}`));
   });
+
+  it("have attempts that end once, also where one is begun again under its id [RW-RUNTIME-13]", () => {
+    const { say } = stream();
+    say("run.lifecycle", { state: "running" });
+    say("turn.submitted", {});
+    const task = "task_root";
+    say("task.started", {}, { task });
+    say("task.attempt.started", {}, { task, attempt: "a" });
+    say("task.attempt.completed", {}, { task, attempt: "a" });
+    say("task.attempt.started", {}, { task, attempt: "a" });
+    const ends = say("run.lifecycle", { state: "aborted" }).map(({ type }) => type);
+    expect(ends).toContain("task.cancelled");
+    expect(ends).not.toContain("task.attempt.failed");
+  });
 });
 
 function stream() {
@@ -43,11 +57,12 @@ function stream() {
     say(
       type: EventType,
       payload: Facts,
-      of: { readonly task?: string; readonly child_id?: string } = {},
+      of: { readonly task?: string; readonly attempt?: string; readonly child_id?: string } = {},
     ): readonly RuntimeMessage[] {
       pos += 1;
       const numbers = { id: `evt_${pos}`, ts: "2026-01-01T00:00:00.000Z", pos, seq: pos };
-      const scope = of.task === undefined ? {} : { scope: { task_id: of.task } };
+      const attempt = of.attempt === undefined ? {} : { attempt_id: of.attempt };
+      const scope = of.task === undefined ? {} : { scope: { task_id: of.task, ...attempt } };
       const e = { run_id: "run_root", child_id: of.child_id ?? null, type, payload, ...numbers, ...scope };
       const [next, messages] = runtime.step(state, e as Event);
       state = next;

@@ -31,6 +31,8 @@ const endedMax = 32;
 /** Of those of one run that are open, so many are followed. Runs are as many as live, and take theirs with them. */
 const openMax = 64;
 
+const attemptsMax = 8;
+
 export function taskCourse(
   before: Tasks,
   e: Event,
@@ -59,12 +61,17 @@ function kept(tasks: Tasks, run_id: string, most: number): Tasks {
   const forgotten = new Set(own.slice(0, Math.max(0, own.length - most)));
   const open = all
     .filter((task) => isOpen(task) && !forgotten.has(task))
-    .map((task) => withAttempts(task, openAttempts(task)));
+    .map((task) => withAttempts(task, keptAttempts(task)));
   const ended = all
     .filter((task) => !isOpen(task))
     .slice(-endedMax)
     .map((task) => withAttempts(task, []));
   return Object.fromEntries([...ended, ...open].map((task) => [task.task_id, task]));
+}
+
+/** Those that are open, and the last of those that have ended: what is told of one again does not open it either. */
+function keptAttempts({ attempts }: Task): Task["attempts"] {
+  return attempts.filter(({ status }, i) => status === "running" || i >= attempts.length - attemptsMax);
 }
 
 /** The same object where it has no others: whoever looks for what has changed looks at objects. */
