@@ -83,13 +83,22 @@ export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
   let made = range.encoded.get(wire.name);
   if (made === undefined) {
     const { lines } = range.stretch;
-    made =
+    const { bytes, ...others } =
       lines !== undefined && wire.frameLines !== undefined
         ? { ...wire.frameLines(lines), state }
         : encodeEvents(range.stretch.events, wire, state);
+    made = { ...others, bytes: alone(bytes) };
     range.encoded.set(wire.name, made);
   }
   return made;
+}
+
+/** Node cuts small buffers from slabs of 8 KB: of what is kept, a few hundred bytes would each keep one. */
+function alone(bytes: Buffer): Buffer {
+  if (bytes.length === bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
 }
 
 /** Messages up to the dialect's own number `heard` are left out. */
