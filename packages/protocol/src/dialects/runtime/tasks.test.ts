@@ -21,7 +21,7 @@ describe("the tasks of a tree", () => {
     ]);
   });
 
-  it("are forgotten with their run, and the oldest of a run that opens too many [RW-RUNTIME-13]", () => {
+  it("are followed while their run lives, the last of a run that opens too many [RW-RUNTIME-13]", () => {
     const { say, tasks } = stream();
     say("run.lifecycle", { state: "running" });
     say("turn.submitted", {});
@@ -29,9 +29,21 @@ describe("the tasks of a tree", () => {
       say("task.created", {}, { task: `task_${i}`, child_id: `run_${i}` });
       say("run.lifecycle", { state: "done" }, { child_id: `run_${i}` });
     }
-    expect(tasks()).toEqual([]);
+    expect(tasks()).toHaveLength(32);
     for (let i = 0; i < 200; i++) say("task.started", {}, { task: `own_${i}` });
-    expect(tasks()).toEqual(Array.from({ length: 64 }, (_, i) => `own_${i + 136}`));
+    expect(tasks()).toHaveLength(32 + 64);
+    expect(tasks().slice(-64)).toEqual(Array.from({ length: 64 }, (_, i) => `own_${i + 136}`));
+  });
+
+  it("stay of the run that named them first, also when it is over and had not begun one [RW-RUNTIME-13]", () => {
+    const { say } = stream();
+    say("run.lifecycle", { state: "running" });
+    say("turn.submitted", {});
+    for (const child_id of ["run_a", "run_b"]) {
+      say("task.created", {}, { task: "task_1", child_id });
+      const [end] = say("run.lifecycle", { state: "done" }, { child_id });
+      expect(end?.taskId).toBe(child_id === "run_a" ? "task_1" : undefined);
+    }
   });
 
   it("have attempts that end once, also where one is begun again under its id [RW-RUNTIME-13]", () => {

@@ -26,7 +26,7 @@ export interface TaskCourse {
   readonly after: Tasks;
 }
 
-/** Of those that have ended, so many are remembered: what is told of one again does not open it. */
+/** Of those that have ended or are followed no further, so many are remembered: told of again, they do not open. */
 const endedMax = 32;
 /** Of those of one run that are open, so many are followed. Runs are as many as live, and take theirs with them. */
 const openMax = 64;
@@ -54,20 +54,24 @@ export function taskCourse(
   };
 }
 
-/** `most`: how many open ones of the run are kept. */
+/**
+ * `most`: how many open ones of the run are followed. The others are remembered, as those are that have ended: the id
+ * of one that its run left behind is no other run's.
+ */
 function kept(tasks: Tasks, run_id: string, most: number): Tasks {
-  const all = Object.values(tasks);
   const own = openTasks(null, tasks, run_id);
-  const forgotten = new Set(own.slice(0, Math.max(0, own.length - most)));
-  const open = all
-    .filter((task) => isOpen(task) && !forgotten.has(task))
-    .map((task) => withAttempts(task, keptAttempts(task)));
-  const ended = all
-    .filter((task) => !isOpen(task))
+  const left = new Set(own.slice(0, Math.max(0, own.length - most)));
+  const all = Object.values(tasks).map((task) => (left.has(task) ? { ...task, run_id: nobody } : task));
+  const isFollowed = (task: Task): boolean => isOpen(task) && task.run_id !== nobody;
+  const open = all.filter(isFollowed).map((task) => withAttempts(task, keptAttempts(task)));
+  const others = all
+    .filter((task) => !isFollowed(task))
     .slice(-endedMax)
     .map((task) => withAttempts(task, []));
-  return Object.fromEntries([...ended, ...open].map((task) => [task.task_id, task]));
+  return Object.fromEntries([...others, ...open].map((task) => [task.task_id, task]));
 }
+
+const nobody = "";
 
 /** Those that are open, and the last of those that have ended: what is told of one again does not open it either. */
 function keptAttempts({ attempts }: Task): Task["attempts"] {
