@@ -133,6 +133,22 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     };
   }
 
+  /** And what it was answered so far. */
+  function appendSession(over: ClientHttp2Session, run_id: string) {
+    let said = "";
+    const stream = over.request({
+      ":method": "POST",
+      ":path": runPath(run_id, "events"),
+      authorization: alice.headers.Authorization,
+      "content-type": "application/x-ndjson",
+    });
+    stream.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    stream.on("error", () => {});
+    return { stream, said: () => said };
+  }
+
   async function whole(...asked: Parameters<typeof exchange>): Promise<Exchange> {
     const answer = await exchange(...asked);
     await answer.ended;
@@ -216,23 +232,13 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
   it("carries an append session over HTTP/2, and says what is wrong with a line", async () => {
     const client = await session();
     const run_id = await newRun(server.url, alice.headers);
-    const stream = client.request({
-      ":method": "POST",
-      ":path": runPath(run_id, "events"),
-      authorization: alice.headers.Authorization,
-      "content-type": "application/x-ndjson",
-    });
-    let said = "";
-    stream.setEncoding("utf8").on("data", (part: string) => {
-      said += part;
-    });
-    stream.on("error", () => {});
+    const { stream, said } = appendSession(client, run_id);
     const closed = new Promise((resolve) => stream.once("close", resolve));
     stream.write(`${JSON.stringify(text("one"))}\n`);
-    await expect.poll(() => said).toContain('"last_pos":3');
+    await expect.poll(said).toContain('"last_pos":3');
     stream.write("{broken\n");
     await closed;
-    expect(said).toContain("KAI-STREAM-PROTO-0001");
+    expect(said()).toContain("KAI-STREAM-PROTO-0001");
     // The connection has others on it.
     expect((await whole(client, "/livez")).headers[":status"]).toBe(200);
     client.close();
@@ -241,19 +247,9 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
   it("drops the line of a session over HTTP/2 that its end has cut off, also where it is whole [RW-APPEND-4]", async () => {
     const client = await session();
     const run_id = await newRun(server.url, alice.headers);
-    const stream = client.request({
-      ":method": "POST",
-      ":path": runPath(run_id, "events"),
-      authorization: alice.headers.Authorization,
-      "content-type": "application/x-ndjson",
-    });
-    let said = "";
-    stream.setEncoding("utf8").on("data", (part: string) => {
-      said += part;
-    });
-    stream.on("error", () => {});
+    const { stream, said } = appendSession(client, run_id);
     stream.write(`${JSON.stringify(text("stays"))}\n`);
-    await expect.poll(() => said).toContain('"last_pos":3');
+    await expect.poll(said).toContain('"last_pos":3');
     stream.write(JSON.stringify(text("goes")));
     // Answered after it, on the same connection: the line has come, and then the end.
     await whole(client, "/livez");
