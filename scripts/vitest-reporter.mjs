@@ -1,9 +1,19 @@
-// Runs after the default reporter: the seconds each test file took, then the counts alone on the last line.
+// Runs after the default reporter: what failed as soon as it does, because a soak ends an hour later; the seconds each
+// test file took, then the counts alone on the last line.
 export default class SummaryReporter {
   #startedMs = 0;
 
   onTestRunStart() {
     this.#startedMs = performance.now();
+  }
+
+  onTestCaseResult(test) {
+    const { state, errors = [] } = test.result();
+    if (state !== "failed") return;
+    for (const { message, cause } of errors)
+      process.stdout.write(
+        `${test.fullName}: ${message}\n${cause === undefined ? "" : `${cause.message}\n`}`,
+      );
   }
 
   onTestRunEnd(modules, unhandledErrors) {
