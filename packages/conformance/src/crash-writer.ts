@@ -27,9 +27,15 @@ const [serverPath = "", folder = "", producers = "1", batches = "1", hotEvents =
 const server = (await import(serverPath)) as ServerModule;
 const open = openSqlite(server, { durability: "fsync", hotEventsMax: Number(hotEvents) });
 const { store, ingest } = open(folder, server.systemClock);
-const runs = await findRuns();
 
-await Promise.all(Array.from({ length: Number(producers) }, (_, producer) => produce(producer)));
+try {
+  const runs = await findRuns();
+  await Promise.all(Array.from({ length: Number(producers) }, (_, producer) => produce(runs, producer)));
+} catch (error) {
+  // Its threads leave before it does: one that is torn down inside a native call would abort the process.
+  console.error(error);
+  process.exitCode = 1;
+}
 ingest.close();
 await store.close();
 
@@ -50,7 +56,7 @@ async function findRuns(): Promise<readonly Key[]> {
   return found.flat().map(({ run_id }) => ({ tenant, run_id }));
 }
 
-async function produce(producer: number): Promise<void> {
+async function produce(runs: readonly Key[], producer: number): Promise<void> {
   for (let n = 0; n < Number(batches); n++) {
     const key = runs[Math.floor(Math.random() * runs.length)] as Key;
     const batch = `${process.pid}.${n}`;
