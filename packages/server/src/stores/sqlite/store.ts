@@ -1,25 +1,26 @@
-// The SQLite store: heads and hot events in memory, segments on disk behind them. Writing is group-commit.ts,
-// starting is recover.ts; here is where the parts meet, and what is read.
+// The SQLite store: heads and hot events in memory, segments on disk behind them. Writing is group-commit.ts, reading
+// events.ts and lists.ts, starting recover.ts; here is where the parts meet.
 
 import { existsSync, statfsSync, statSync } from "node:fs";
-import { idSource, limits, RunwireError, type StoredEvent } from "@runwire/protocol";
+import { idSource, limits, RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
 import { feedLog } from "../../log/feeds.js";
 import { type Head, isEnded } from "../../log/head.js";
 import { waitingIn } from "../../log/inbox.js";
-import { isFeedLog, weightOf } from "../../log/record.js";
-import { nothing, stretchOf } from "../../log/stretch.js";
+import { isFeedLog } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
-import type { RunKey, RunQuery, Session, Store, StoreLevels, StoreObserver } from "../../store.js";
+import type { RunKey, Store, StoreLevels, StoreObserver } from "../../store.js";
 import { ageClock } from "./age-clock.js";
 import { keptAllowances } from "./allowances.js";
 import { catalogue } from "./catalogue.js";
 import { compaction } from "./compaction.js";
 import { endedTrees } from "./ended.js";
 import { eraser } from "./erase.js";
+import { events } from "./events.js";
 import { keptGrants } from "./grants.js";
 import { groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
+import { lists } from "./lists.js";
 import { lockFile } from "./lock.js";
 import type { Durability } from "./open.js";
 import { metaValue, prepareFile } from "./prepare.js";
@@ -42,10 +43,6 @@ export interface SqliteOptions {
   readonly openWriter?: (path: string, durability: Durability) => Writer;
 }
 
-/** Cuts of the hot part fall at multiples of this, so that readers share them. */
-const cutEvents = 512;
-/** The first turn nearly always has the title that is looked for. */
-const turnsAtOnce = 10;
 const pruneEveryMs = 10 * 60 * 1000;
 /** The age clock, of which a crash may lose this much. */
 const saveEveryMs = 60 * 1000;
@@ -124,96 +121,15 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
 
-  /** Roots below the cursor, newest first, a page at a time. */
-  function* roots(tenant: string, query: RunQuery): Generator<Head> {
-    let below = query.cursor ?? "\uffff";
-    for (;;) {
-      const page = runs.roots(tenant, query, below);
-      for (const stored of page) {
-        below = stored.run.run_id;
-        if (!commits.isArriving(tenant, below)) yield heads.get(tenant, below) ?? stored;
-      }
-      if (page.length < query.limit) return;
-    }
-  }
-
-  function sessionOf(tenant: string, session_id: string, limit: number): Session | undefined {
-    const turns: Head[] = [];
-    for (const head of roots(tenant, { session_id, limit })) if (turns.push(head) === limit) break;
-    if (turns.length === 0) return undefined;
-    const turns_total = runs.turnsTotal(tenant, session_id) - commits.turnsArriving(tenant, session_id);
-    return { session_id, title: firstTitle(tenant, session_id), turns: turns.reverse(), turns_total };
-  }
-
-  function firstTitle(tenant: string, session_id: string): string | null {
-    for (let above = ""; ; ) {
-      const turns = runs.turns(tenant, session_id, turnsAtOnce, above);
-      for (const { run, title: stored } of turns) {
-        const title = heads.get(tenant, run.run_id)?.title ?? stored;
-        if (title !== null) return title;
-        above = run.run_id;
-      }
-      if (turns.length < turnsAtOnce) return null;
-    }
-  }
-
   const headFor = ({ tenant, run_id }: RunKey): Head | undefined => headOf(tenant, run_id);
 
   return {
     append: ({ tenant }, decide) => commits.append(tenant, decide),
-
-    async read(key, view, after, bytesMax) {
-      const { tenant, run_id } = key;
-      // Whoever has far to go lets others come first: what is in memory would be read to its end in one turn of the loop.
-      let head = headFor(key);
-      if ((head?.views[view].pos ?? 0) - after > cutEvents) {
-        await new Promise((resolve) => setImmediate(resolve));
-        head = headFor(key);
-      }
-      if (head === undefined || after >= head.views[view].pos) return nothing;
-      if (isFeedLog(run_id)) {
-        const entries = runs.feedEvents(tenant, run_id, after, cutEvents, bytesMax);
-        // Whoever is that far behind what is kept begins anew, and is told so.
-        return entries[0]?.pos === after + 1 ? stretchOf(entries) : nothing;
-      }
-      const events = hot.events(tenant, run_id, view);
-      const first = events[0]?.pos ?? head.views[view].pos + 1;
-      if (after + 1 < first) return segments.read(tenant, run_id, view, after);
-      return stretchOf(cut(events, after + 1 - first, after, bytesMax));
-    },
+    ...events({ runs, segments, hot, headOf }),
+    ...lists({ runs, heads, commits }),
 
     head: async (key) => headFor(key),
     isErased: async ({ tenant, run_id }) => runs.isErased(tenant, run_id),
-
-    async posOfSeq(key, view, seq) {
-      const { tenant, run_id } = key;
-      const head = headFor(key);
-      if (head === undefined) return 0;
-      const events = hot.events(tenant, run_id, view);
-      const first = events[0];
-      if (first === undefined || first.seq >= seq) {
-        const cold = segments.posOfSeq(tenant, run_id, view, seq);
-        if (cold !== undefined) return cold;
-      }
-      return events[lowestWithSeq(events, seq)]?.pos ?? head.views[view].pos;
-    },
-
-    async listRuns(tenant, query) {
-      const found: Head[] = [];
-      for (const head of roots(tenant, query)) {
-        if (query.state !== undefined && head.state !== query.state) continue;
-        if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
-      }
-      return { heads: found, next: null };
-    },
-
-    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit),
-
-    async listSessions(tenant, { limit, cursor = "\uffff" }) {
-      const page = runs.sessions(tenant, limit, cursor);
-      const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
-      return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
-    },
 
     liveRuns: async () =>
       [...heads.values()]
@@ -264,8 +180,6 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
       headFor(key) === undefined ? undefined : runs.snapshotBefore(key.tenant, key.run_id, view, pos),
 
     grants: keptGrants(reader, commits.also, clock),
-
-    oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
 
     async prune() {
       const now = clock.monotonic();
@@ -334,31 +248,4 @@ function freeBytes(path: string): number {
 
 function bytesOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-function cut(
-  events: readonly StoredEvent[],
-  from: number,
-  after: number,
-  bytesMax: number,
-): readonly StoredEvent[] {
-  const end = Math.min(events.length, from + cutEvents - (after % cutEvents));
-  let bytes = 0;
-  for (let i = from; i < end; i++) {
-    bytes += weightOf(events[i] as StoredEvent);
-    if (bytes > bytesMax && i > from) return events.slice(from, i);
-  }
-  return events.slice(from, end);
-}
-
-/** The index of the first event with at least this `seq`. */
-function lowestWithSeq(events: readonly StoredEvent[], seq: number): number {
-  let low = 0;
-  let high = events.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((events[middle]?.seq ?? 0) < seq) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -1,0 +1,90 @@
+// The events of a log, wherever they are: feeds in rows of their own, runs in memory while they are hot and in segments
+// behind that.
+
+import type { StoredEvent } from "@runwire/protocol";
+import { isFeedLog, weightOf } from "../../log/record.js";
+import { nothing, stretchOf } from "../../log/stretch.js";
+import type { Store } from "../../store.js";
+import type { Catalogue } from "./catalogue.js";
+import type { HeadOf } from "./compaction.js";
+import type { Hot } from "./hot.js";
+import type { SegmentReader } from "./segment-reader.js";
+
+export interface EventParts {
+  readonly runs: Catalogue;
+  readonly segments: SegmentReader;
+  readonly hot: Hot;
+  readonly headOf: HeadOf;
+}
+
+/** Cuts of the hot part fall at multiples of this, so that readers share them. */
+const cutEvents = 512;
+
+export function events({
+  runs,
+  segments,
+  hot,
+  headOf,
+}: EventParts): Pick<Store, "read" | "posOfSeq" | "oldest"> {
+  return {
+    async read({ tenant, run_id }, view, after, bytesMax) {
+      // Whoever has far to go lets others come first: what is in memory would be read to its end in one turn of the loop.
+      let head = headOf(tenant, run_id);
+      if ((head?.views[view].pos ?? 0) - after > cutEvents) {
+        await new Promise((resolve) => setImmediate(resolve));
+        head = headOf(tenant, run_id);
+      }
+      if (head === undefined || after >= head.views[view].pos) return nothing;
+      if (isFeedLog(run_id)) {
+        const entries = runs.feedEvents(tenant, run_id, after, cutEvents, bytesMax);
+        // Whoever is that far behind what is kept begins anew, and is told so.
+        return entries[0]?.pos === after + 1 ? stretchOf(entries) : nothing;
+      }
+      const inMemory = hot.events(tenant, run_id, view);
+      const first = inMemory[0]?.pos ?? head.views[view].pos + 1;
+      if (after + 1 < first) return segments.read(tenant, run_id, view, after);
+      return stretchOf(cut(inMemory, after + 1 - first, after, bytesMax));
+    },
+
+    async posOfSeq({ tenant, run_id }, view, seq) {
+      const head = headOf(tenant, run_id);
+      if (head === undefined) return 0;
+      const inMemory = hot.events(tenant, run_id, view);
+      const first = inMemory[0];
+      if (first === undefined || first.seq >= seq) {
+        const cold = segments.posOfSeq(tenant, run_id, view, seq);
+        if (cold !== undefined) return cold;
+      }
+      return inMemory[lowestWithSeq(inMemory, seq)]?.pos ?? head.views[view].pos;
+    },
+
+    oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
+  };
+}
+
+function cut(
+  inMemory: readonly StoredEvent[],
+  from: number,
+  after: number,
+  bytesMax: number,
+): readonly StoredEvent[] {
+  const end = Math.min(inMemory.length, from + cutEvents - (after % cutEvents));
+  let bytes = 0;
+  for (let i = from; i < end; i++) {
+    bytes += weightOf(inMemory[i] as StoredEvent);
+    if (bytes > bytesMax && i > from) return inMemory.slice(from, i);
+  }
+  return inMemory.slice(from, end);
+}
+
+/** The index of the first event with at least this `seq`. */
+function lowestWithSeq(inMemory: readonly StoredEvent[], seq: number): number {
+  let low = 0;
+  let high = inMemory.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((inMemory[middle]?.seq ?? 0) < seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

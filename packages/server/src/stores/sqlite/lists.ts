@@ -1,0 +1,75 @@
+// Lists of runs and sessions, newest first: the order is the file's, and what is told of a run its head's, which is
+// newer in memory.
+
+import type { Head } from "../../log/head.js";
+import type { RunMap } from "../../run-map.js";
+import type { RunQuery, Session, Store } from "../../store.js";
+import type { Catalogue } from "./catalogue.js";
+import type { GroupCommit } from "./group-commit.js";
+
+export interface ListParts {
+  readonly runs: Catalogue;
+  readonly heads: RunMap<Head>;
+  readonly commits: GroupCommit;
+}
+
+/** The first turn nearly always has the title that is looked for. */
+const turnsAtOnce = 10;
+
+export function lists({
+  runs,
+  heads,
+  commits,
+}: ListParts): Pick<Store, "listRuns" | "session" | "listSessions"> {
+  /** Roots below the cursor, a page at a time. */
+  function* roots(tenant: string, query: RunQuery): Generator<Head> {
+    let below = query.cursor ?? "\uffff";
+    for (;;) {
+      const page = runs.roots(tenant, query, below);
+      for (const stored of page) {
+        below = stored.run.run_id;
+        if (!commits.isArriving(tenant, below)) yield heads.get(tenant, below) ?? stored;
+      }
+      if (page.length < query.limit) return;
+    }
+  }
+
+  function sessionOf(tenant: string, session_id: string, limit: number): Session | undefined {
+    const turns: Head[] = [];
+    for (const head of roots(tenant, { session_id, limit })) if (turns.push(head) === limit) break;
+    if (turns.length === 0) return undefined;
+    const turns_total = runs.turnsTotal(tenant, session_id) - commits.turnsArriving(tenant, session_id);
+    return { session_id, title: firstTitle(tenant, session_id), turns: turns.reverse(), turns_total };
+  }
+
+  function firstTitle(tenant: string, session_id: string): string | null {
+    for (let above = ""; ; ) {
+      const turns = runs.turns(tenant, session_id, turnsAtOnce, above);
+      for (const { run, title: stored } of turns) {
+        const title = heads.get(tenant, run.run_id)?.title ?? stored;
+        if (title !== null) return title;
+        above = run.run_id;
+      }
+      if (turns.length < turnsAtOnce) return null;
+    }
+  }
+
+  return {
+    async listRuns(tenant, query) {
+      const found: Head[] = [];
+      for (const head of roots(tenant, query)) {
+        if (query.state !== undefined && head.state !== query.state) continue;
+        if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
+      }
+      return { heads: found, next: null };
+    },
+
+    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit),
+
+    async listSessions(tenant, { limit, cursor = "\uffff" }) {
+      const page = runs.sessions(tenant, limit, cursor);
+      const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
+      return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
+    },
+  };
+}
