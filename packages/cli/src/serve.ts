@@ -17,17 +17,15 @@ export function addServe(program: Command): void {
     const gateway = await startGateway(settings, systemClock, builtInAgent(process.env, settings));
     const { dataFolder, durability } = settings;
     process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
-    let leaving = false;
+    const signals = ["SIGTERM", "SIGINT"] as const;
     const leave = (): void => {
-      // Asked twice, it goes at once: what was answered is on disk.
-      if (leaving) process.exit(1);
-      leaving = true;
+      // Asked twice, it is ended as any process is: what was answered is on disk.
+      for (const signal of signals) process.off(signal, leave);
       gateway.close().then(
         () => process.exit(0),
         (error: unknown) => fail(error),
       );
     };
-    process.on("SIGTERM", leave);
-    process.on("SIGINT", leave);
+    for (const signal of signals) process.on(signal, leave);
   });
 }

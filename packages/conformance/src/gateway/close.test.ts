@@ -193,6 +193,25 @@ describe("a server that leaves", () => {
     rmSync(data, { recursive: true });
   });
 
+  it("is ended at once where it is told again, and what it answered is kept", async () => {
+    const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
+    const leaving = await startServer(serve, data, ["--grace-ms", "600000"]);
+    const [run_id, live] = [await createRun(leaving.url), await createRun(leaving.url)];
+    await append(leaving.url, run_id, text("answered"), lifecycle("done"));
+    const begun = await rawConnection(leaving.url);
+    begun.write(requestText(leaving.url, "GET", "/v1/agent/runs").slice(0, -1));
+    const reading = await openReading("sse", leaving.url, streamPath({ run_id: live }));
+    leaving.kill("SIGTERM");
+    expect(await end(reading)).toBe("leaving");
+    leaving.kill("SIGINT");
+    expect(await leaving.exited).toEqual({ code: null, signal: "SIGINT" });
+    const next = await startServer(serve, data);
+    expect(closeOf(await readAll("sse", next.url, streamPath({ run_id })))).toBe("finished");
+    next.kill("SIGTERM");
+    await next.exited;
+    rmSync(data, { recursive: true });
+  });
+
   it("finishes the requests that have begun, and takes no others", async () => {
     const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
     const leaving = await startServer(serve, data);
