@@ -128,6 +128,40 @@ export function depthGrowth(points: readonly number[], appends: number): Growth 
   };
 }
 
+/** CPU per page of runs that failed, while so many that are done have come after them. */
+export function listGrowth(points: readonly number[], pages: number): Growth {
+  return {
+    name: "runs that are kept",
+    measures: "CPU µs per page of 20 that failed",
+    points,
+    async run(server, points) {
+      const post = server.poster(16);
+      const keep = async (state: "done" | "error"): Promise<void> => {
+        const run = await createRun(post);
+        await post.post(
+          `/v1/agent/runs/${run}/events`,
+          JSON.stringify([{ type: "run.lifecycle", payload: { state } }]),
+        );
+      };
+      const list = async (): Promise<void> => {
+        const answer = await fetch(new URL("/v1/agent/runs?state=error&limit=20", server.url));
+        const { runs } = (await answer.json()) as { runs: readonly unknown[] };
+        if (runs.length !== 20) throw new Error(`${runs.length} runs failed, and not 20`);
+      };
+      await inParallel(20, 16, () => keep("error"));
+      let kept = 20;
+      const figures: number[] = [];
+      for (const wanted of points) {
+        await inParallel(wanted - kept, 16, () => keep("done"));
+        kept = Math.max(kept, wanted);
+        figures.push(await cpuPer(server, pages, (count) => inParallel(count, 1, list)));
+      }
+      post.close();
+      return figures;
+    },
+  };
+}
+
 async function spawn(post: Poster, parent: string): Promise<string> {
   const text = await post.post(`/v1/agent/runs/${parent}/children`, '{"prompt":"bench"}');
   return (JSON.parse(text) as { run_id: string }).run_id;

@@ -2,7 +2,14 @@
 // same run. Absolute figures move from machine to machine; the ratios are what to compare.
 
 import { parseArgs } from "node:util";
-import { depthGrowth, type Growth, lengthGrowth, liveRunsGrowth, readersGrowth } from "./growth.js";
+import {
+  depthGrowth,
+  type Growth,
+  lengthGrowth,
+  listGrowth,
+  liveRunsGrowth,
+  readersGrowth,
+} from "./growth.js";
 import { type Peer, peers } from "./peers.js";
 import { type Server, startOwn, startRunwire } from "./process.js";
 import { appendSession, liveRuns, posts } from "./scenarios/appends.js";
@@ -86,6 +93,7 @@ async function growthTable(): Promise<string> {
     readersGrowth(quick ? [10, 100] : [10, 100, 1000, 10_000], quick ? 5000 : 30_000),
     lengthGrowth(quick ? [1000, 10_000] : [1_000, 10_000, 100_000, 720_000], quick ? 300 : 1000),
     depthGrowth([0, 1, 2, 4, 8], quick ? 1000 : 5000),
+    listGrowth(quick ? [100, 1000] : [100, 1000, 10_000, 50_000], quick ? 100 : 300),
   ];
   const rows: string[][] = [["what grows", "figure", "to", "costs", "× the first"]];
   for (const growth of all.filter(({ name }) => name.includes(asked.only))) {

@@ -12,6 +12,7 @@ import { erasingLaws } from "./store/erasing.js";
 import { grantLaws } from "./store/grants.js";
 import { keyLaws } from "./store/keys.js";
 import { leaseLaws } from "./store/leases.js";
+import { listLaws } from "./store/lists.js";
 import { logLaws } from "./store/log.js";
 import { producerLaws } from "./store/producers.js";
 import { settledLaws } from "./store/settled.js";
@@ -30,6 +31,7 @@ export function storeSuite(name: string, open: Open): void {
     producerLaws(open);
     leaseLaws(open);
     keyLaws(open);
+    listLaws(open);
     grantLaws(open);
     tenantLaws(open);
     erasingLaws(open);

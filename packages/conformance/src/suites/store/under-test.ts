@@ -72,13 +72,38 @@ export interface StretchUnderTest {
   readonly events: readonly StoredEvent[];
 }
 
+export interface RunQueryUnderTest {
+  readonly state?: string;
+  readonly session_id?: string;
+  readonly agent?: string;
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+export interface RunPageUnderTest {
+  readonly heads: readonly HeadUnderTest[];
+  readonly next: string | null;
+}
+
+export interface SessionUnderTest {
+  readonly session_id: string;
+  readonly title: string | null;
+  readonly turns: readonly HeadUnderTest[];
+  readonly turns_total: number;
+}
+
 export interface StoreUnderTest {
   append<T>(key: Key, decide: (commit: CommitUnderTest) => T): Promise<T>;
   read(key: Key, view: View, after: number, bytesMax: number): Promise<StretchUnderTest>;
   head(key: Key): Promise<HeadUnderTest | undefined>;
   isErased(key: Key): Promise<boolean>;
   posOfSeq(key: Key, view: View, seq: number): Promise<number>;
-  listRuns(tenant: string, query: { readonly limit: number }): Promise<{ heads: readonly HeadUnderTest[] }>;
+  listRuns(tenant: string, query: RunQueryUnderTest): Promise<RunPageUnderTest>;
+  session(tenant: string, session_id: string, limit: number): Promise<SessionUnderTest | undefined>;
+  listSessions(
+    tenant: string,
+    query: Pick<RunQueryUnderTest, "limit" | "cursor">,
+  ): Promise<{ readonly sessions: readonly SessionUnderTest[]; readonly next: string | null }>;
   tree(key: Key): Promise<readonly RunUnderTest[]>;
   eraseTree(root: Key): Promise<void>;
   eraseTrees(roots: readonly Key[]): Promise<void>;

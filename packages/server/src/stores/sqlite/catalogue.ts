@@ -5,7 +5,7 @@ import { type Head, storedHead } from "../../log/head.js";
 import { type BlobRef, weightOf } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
-import type { Reader } from "./reader.js";
+import type { Query, Reader } from "./reader.js";
 
 interface RunRow {
   readonly record: string;
@@ -50,17 +50,34 @@ export function catalogue(reader: Reader): Catalogue {
   // Without statistics the planner takes the primary key, and walks through all runs of the tenant: it is told.
   const runsBySession = "runs INDEXED BY runs_by_session";
   const ofSession = "runs.tenant = ? AND session_id = ? AND parent_id IS NULL";
-  const pageWhere = `run_id < ? AND (? IS NULL OR agent = ?) AND (? IS NULL OR state IS NULL OR state = ?)
-    ORDER BY run_id DESC LIMIT ?`;
   const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
-  const page = reader.prepare(
-    `${selectFrom("runs INDEXED BY runs_roots")} WHERE runs.tenant = ? AND parent_id IS NULL AND ${pageWhere}`,
-  );
-  // Those who look for live runs look at nothing else: of the ended there may be a million.
-  const pageOfLive = reader.prepare(
-    `${selectFrom("runs INDEXED BY runs_live")} WHERE runs.tenant = ? AND state IS NULL AND parent_id IS NULL AND ${pageWhere}`,
-  );
-  const pageOfSession = reader.prepare(`${selectFrom(runsBySession)} WHERE ${ofSession} AND ${pageWhere}`);
+  // Each list has an index of its own: of the runs that it does not show there may be a million.
+  const pageOf = (index: string, which: string): Query =>
+    reader.prepare(
+      `${selectFrom(`runs INDEXED BY ${index}`)} WHERE runs.tenant = ?1 AND parent_id IS NULL AND run_id < ?2
+       AND ${which} ORDER BY run_id DESC LIMIT ?3`,
+    );
+  const pages = {
+    all: pageOf("runs_roots", "true"),
+    live: pageOf("runs_live", "state IS NULL AND (?4 IS NULL OR agent = ?4)"),
+    ofAgent: pageOf("runs_by_agent", "agent = ?4"),
+    ofState: pageOf("runs_by_state", "state = ?4"),
+    ofBoth: pageOf("runs_by_agent_and_state", "agent = ?4 AND state = ?5"),
+    ofSession: pageOf(
+      "runs_by_session",
+      "session_id = ?4 AND (?5 IS NULL OR agent = ?5) AND (?6 IS NULL OR state IS NULL OR state = ?6)",
+    ),
+  };
+
+  function roots(tenant: string, { state, session_id, agent, limit }: RunQuery, below: string): unknown[] {
+    const page = [tenant, below, limit] as const;
+    if (session_id !== undefined)
+      return pages.ofSession.all(...page, session_id, agent ?? null, state ?? null);
+    if (state !== undefined && !isFinal(state as RunState)) return pages.live.all(...page, agent ?? null);
+    if (agent === undefined)
+      return state === undefined ? pages.all.all(...page) : pages.ofState.all(...page, state);
+    return state === undefined ? pages.ofAgent.all(...page, agent) : pages.ofBoth.all(...page, agent, state);
+  }
   const turns = reader.prepare(
     `${selectFrom(runsBySession)} WHERE ${ofSession} AND run_id > ? ORDER BY run_id LIMIT ?`,
   );
@@ -97,15 +114,7 @@ export function catalogue(reader: Reader): Catalogue {
       const row = one.get(tenant, log) as RunRow | undefined;
       return row === undefined ? undefined : headOf(row);
     },
-    roots(tenant, { state = null, session_id = null, agent = null, limit }, below) {
-      const where = [below, agent, agent, state, state, limit] as const;
-      const isLive = state !== null && !isFinal(state as RunState);
-      const rows =
-        session_id === null
-          ? (isLive ? pageOfLive : page).all(tenant, ...where)
-          : pageOfSession.all(tenant, session_id, ...where);
-      return (rows as RunRow[]).map(headOf);
-    },
+    roots: (tenant, query, below) => (roots(tenant, query, below) as RunRow[]).map(headOf),
     turns: (tenant, session_id, limit, above) =>
       (turns.all(tenant, session_id, above, limit) as RunRow[]).map(headOf),
     turnsTotal: (tenant, session_id) => (turnsTotal.get(tenant, session_id) as { total: number }).total,

@@ -34,6 +34,12 @@ CREATE TABLE IF NOT EXISTS runs(
 CREATE INDEX IF NOT EXISTS runs_roots ON runs(tenant, run_id) WHERE parent_id IS NULL;
 CREATE INDEX IF NOT EXISTS runs_by_session ON runs(tenant, session_id, run_id)
   WHERE parent_id IS NULL AND session_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_agent ON runs(tenant, agent, run_id)
+  WHERE parent_id IS NULL AND agent IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_state ON runs(tenant, state, run_id)
+  WHERE parent_id IS NULL AND state IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_agent_and_state ON runs(tenant, agent, state, run_id)
+  WHERE parent_id IS NULL AND agent IS NOT NULL AND state IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
 CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_ended ON runs(tenant, state, ended_ms, run_id)

@@ -1,0 +1,186 @@
+// Lists of runs and sessions: whatever is asked for, page by page, it is what a tenant has, and nothing else.
+
+import type { RunState } from "@runwire/protocol";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { asked, caseCount, onTrial, type Trial } from "./trial.js";
+import type { Open } from "./under-test.js";
+
+interface Root {
+  readonly tenant: string;
+  readonly run_id: string;
+  readonly agent: string | null;
+  readonly session_id: string;
+  state: RunState;
+  title: string | null;
+}
+
+const tenants = ["acme", "rival"];
+const agents = ["scribe", "clerk", null];
+const sessions = ["ses_1", "ses_2", "ses_3"];
+const ends: readonly RunState[] = ["done", "aborted", "error"];
+const states: readonly (RunState | undefined)[] = [undefined, "running", "paused", ...ends];
+
+const step = fc.oneof(
+  {
+    arbitrary: fc.record({
+      act: fc.constant("create" as const),
+      tenant: fc.constantFrom(...tenants),
+      agent: fc.constantFrom(...agents),
+      session_id: fc.constantFrom(...sessions),
+    }),
+    weight: 6,
+  },
+  {
+    arbitrary: fc.record({
+      act: fc.constant("end" as const),
+      pick: fc.nat(),
+      state: fc.constantFrom(...ends),
+    }),
+    weight: 4,
+  },
+  {
+    arbitrary: fc.record({ act: fc.constantFrom("title" as const, "spawn" as const), pick: fc.nat() }),
+    weight: 2,
+  },
+  { arbitrary: fc.record({ act: fc.constant("erase" as const), pick: fc.nat() }), weight: 1 },
+  { arbitrary: fc.record({ act: fc.constant("reopen" as const) }), weight: 1 },
+);
+
+export function listLaws(open: Open): void {
+  it("a list by state, agent and session is the list of all, filtered, in pages of any size", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 10, maxLength: 40 }),
+        fc.integer({ min: 1, max: 4 }),
+        (steps, limit) =>
+          onTrial(open, async (trial) => {
+            const roots = await acted(trial, steps);
+            for (const tenant of tenants) {
+              const mine = roots.filter((root) => root.tenant === tenant).reverse();
+              for (const state of states) {
+                for (const agent of agents) {
+                  for (const session_id of [...sessions, null]) {
+                    const expected = mine.filter(
+                      (root) =>
+                        (state === undefined || root.state === state) &&
+                        (agent === null || root.agent === agent) &&
+                        (session_id === null || root.session_id === session_id),
+                    );
+                    const query = {
+                      limit,
+                      ...(state === undefined ? {} : { state }),
+                      ...(agent === null ? {} : { agent }),
+                      ...(session_id === null ? {} : { session_id }),
+                    };
+                    expect(await listed(trial, tenant, query)).toEqual(expected.map(({ run_id }) => run_id));
+                  }
+                }
+              }
+            }
+          }),
+      ),
+      caseCount(10),
+    ));
+
+  it("a session is its turns, under the first title that any of them was given", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 10, maxLength: 40 }),
+        fc.integer({ min: 1, max: 4 }),
+        (steps, limit) =>
+          onTrial(open, async (trial) => {
+            const roots = await acted(trial, steps);
+            for (const tenant of tenants) {
+              const mine = roots.filter((root) => root.tenant === tenant);
+              const last = mine.filter(
+                ({ session_id }, i) => !mine.slice(i + 1).some((later) => later.session_id === session_id),
+              );
+              const found: string[] = [];
+              for (let cursor: string | undefined, more = true; more; ) {
+                const page = await trial.store.listSessions(tenant, {
+                  limit,
+                  ...(cursor === undefined ? {} : { cursor }),
+                });
+                for (const { session_id } of page.sessions) found.push(session_id);
+                more = page.next !== null;
+                cursor = page.next ?? undefined;
+              }
+              expect(found).toEqual(last.reverse().map(({ session_id }) => session_id));
+              for (const session_id of sessions) {
+                const turns = mine.filter((root) => root.session_id === session_id);
+                const session = await trial.store.session(tenant, session_id, limit);
+                const expected = {
+                  session_id,
+                  title: turns.find(({ title }) => title !== null)?.title ?? null,
+                  turns_total: turns.length,
+                };
+                expect(session?.turns.map(({ run }) => run.run_id) ?? []).toEqual(
+                  turns.slice(-limit).map(({ run_id }) => run_id),
+                );
+                if (turns.length > 0) expect(session).toMatchObject(expected);
+                else expect(session).toBeUndefined();
+              }
+            }
+          }),
+      ),
+      caseCount(10),
+    ));
+}
+
+/** Does what the steps say, and answers the roots that are left, the oldest first. */
+async function acted(
+  trial: Trial,
+  steps: readonly (typeof step extends fc.Arbitrary<infer S> ? S : never)[],
+) {
+  let roots: Root[] = [];
+  for (const taken of steps) {
+    trial.clock.pass(5);
+    if (taken.act === "reopen") await trial.reopen();
+    else if (taken.act === "create") {
+      const { tenant, agent, session_id } = taken;
+      const { run_id } = await trial.ingest.create(tenant, { ...asked(), agent, session_id });
+      const head = await trial.store.head({ tenant, run_id });
+      roots.push({ tenant, run_id, agent, session_id, state: head?.state as RunState, title: null });
+    } else {
+      const root = roots[taken.pick % roots.length];
+      if (root === undefined) continue;
+      if (taken.act === "erase") {
+        await trial.store.eraseTree(root);
+        roots = roots.filter((other) => other !== root);
+      } else if (!ends.includes(root.state)) await moved(trial, root, taken);
+    }
+  }
+  return roots;
+}
+
+async function moved(
+  { ingest }: Trial,
+  root: Root,
+  taken: { readonly act: "end"; readonly state: RunState } | { readonly act: "title" | "spawn" },
+): Promise<void> {
+  if (taken.act === "spawn") await ingest.spawn(root, { prompt: "help" });
+  else if (taken.act === "end") {
+    await ingest.append(root, [{ type: "run.lifecycle", payload: { state: taken.state } }]);
+    root.state = taken.state;
+  } else {
+    root.title = `what ${root.run_id} is about`;
+    await ingest.append(root, [{ type: "title", payload: { title: root.title } }]);
+  }
+}
+
+async function listed(
+  { store }: Trial,
+  tenant: string,
+  query: Parameters<Trial["store"]["listRuns"]>[1],
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (let cursor: string | undefined, more = true; more; ) {
+    const page = await store.listRuns(tenant, { ...query, ...(cursor === undefined ? {} : { cursor }) });
+    expect(page.heads.length).toBeLessThanOrEqual(query.limit);
+    for (const { run } of page.heads) found.push(run.run_id);
+    more = page.next !== null;
+    cursor = page.next ?? undefined;
+  }
+  return found;
+}
