@@ -62,7 +62,10 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
 /** Nobody knows what it has done. */
 function cutOff(call: CallWork, told: Telling): Promise<void> {
   told.add(...lost(call.call_id, call.open, "lost"));
-  const error = { code: "KAI-RUN-TOOL-0001", message: "The server stopped while it ran." };
+  const error = {
+    code: "KAI-RUN-TOOL-0001",
+    message: "The server stopped, or could not write, while it ran.",
+  };
   return told.write(endOf(call, { ok: false, error }));
 }
 

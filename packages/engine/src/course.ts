@@ -79,7 +79,7 @@ export function takenUp({ attempts }: Course, record: RunRecord): readonly Draft
       began,
     ];
   }
-  const reason = "lost: the server stopped";
+  const reason = "lost: the server stopped, or could not write";
   return [
     {
       type: "task.attempt.failed",

@@ -22,6 +22,7 @@ import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
 import { gathered, mcpSource } from "./tools/source.js";
+import { until } from "./tools/until.js";
 
 /** Of a refusal. */
 const toldCharsMax = 100;
@@ -111,7 +112,7 @@ export function engine(options: EngineOptions): MakeAgent {
     }
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
-      let had = await everyTool();
+      let had = await until(signal, everyTool());
       const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,

@@ -52,6 +52,28 @@ describe("what a step has cost", () => {
     expect(costs(plan, edited, used(3))).toEqual([3]);
   });
 
+  test("is known in a moment of a run of many calls, children and answers", () => {
+    const many = <T>(length: number, of: (i: number) => T): readonly T[] =>
+      Array.from({ length }, (_, i) => of(i));
+    const steps = many(2000, (i) => ({ id: `s${i}`, title: "One" }));
+    const events = [
+      event("plan.proposal", { plan: { id: "plan_1", steps } }),
+      ...many(10_000, (i) => call(`c${i}`, `s${i % 2000}`)),
+      ...many(5000, (i) => spawn(`c${i}`, `run_${i}`)),
+      ...many(5000, () => used(2)),
+    ];
+    const beganMs = performance.now();
+    expect(costs(...events)).toHaveLength(2000);
+    expect(performance.now() - beganMs).toBeLessThan(1000);
+  });
+
+  test("is each plan's own where another takes its place", () => {
+    const other = event("plan.proposal", {
+      plan: { id: "plan_2", steps: [steps[1], { id: "s3", title: "Third" }] },
+    });
+    expect(costs(plan, used(4), other, used(2))).toEqual([3, 1]);
+  });
+
   test("adds up to what the run has cost, whatever its calls say they were for", () => {
     const part = fc.oneof(
       fc.constantFrom("s1", "s2", undefined).map((step) => call("a", step)),

@@ -30,36 +30,43 @@ function usual({ est_tools = [] }: PlanStep, model: Model): number | null {
   return cost === null ? null : cost * (1 + est_tools.length);
 }
 
+/** Of one run, and nobody else's: each event adds to it in place, so that a long run costs no more than its length. */
 interface Tally {
-  readonly steps: readonly PlanStep[];
-  readonly costs: ReadonlyMap<string, number>;
+  steps: readonly PlanStep[];
+  /** What answers cost since the last plan that all its steps pay alike. */
+  sharedUsd: number;
+  readonly costs: Map<string, number>;
   /** Steps of calls and, by their spawns, of children. */
-  readonly stepOf: ReadonlyMap<string, string>;
+  readonly stepOf: Map<string, string>;
   /** Steps that the answer being told has named so far. */
-  readonly named: readonly string[];
-  readonly model: string;
-  readonly isSettled: boolean;
+  readonly named: Set<string>;
+  model: string;
+  isSettled: boolean;
   /** Whether something had no price: then nothing is known. */
-  readonly isUnpriced: boolean;
+  isUnpriced: boolean;
 }
 
-const noTally: Tally = {
-  steps: [],
-  costs: new Map(),
-  stepOf: new Map(),
-  named: [],
-  model: "",
-  isSettled: false,
-  isUnpriced: false,
-};
+function newTally(): Tally {
+  return {
+    steps: [],
+    sharedUsd: 0,
+    costs: new Map(),
+    stepOf: new Map(),
+    named: new Set(),
+    model: "",
+    isSettled: false,
+    isUnpriced: false,
+  };
+}
 
 /**
  * What the steps of a finished run's plan have cost. An answer is paid by the steps that its calls were for, and by all
  * of them alike where it named none; a child by the step that it was spawned for.
  */
 export function stepCostsOf(events: Iterable<Event>): readonly StepCost[] {
-  let tally = noTally;
-  for (const event of events) tally = counted(tally, event as AnyEvent);
+  const tally = newTally();
+  for (const event of events) count(tally, event as AnyEvent);
+  share(tally);
   const { steps, costs, model, isUnpriced } = tally;
   if (isUnpriced || model === "") return [];
   return steps.map((step) => ({
@@ -70,50 +77,76 @@ export function stepCostsOf(events: Iterable<Event>): readonly StepCost[] {
   }));
 }
 
-function counted(tally: Tally, e: AnyEvent): Tally {
+function count(tally: Tally, e: AnyEvent): void {
   const isOwn = e.child_id === null;
   switch (e.type) {
     case "plan.proposal":
-      return isOwn ? { ...tally, steps: e.payload.plan.steps, named: [] } : tally;
+      if (!isOwn) return;
+      plan(tally, e.payload.plan.steps);
+      tally.named.clear();
+      return;
     case "control.requested": {
       const { action, steps } = e.payload;
-      if (!isOwn || action !== "approve_plan" || !Array.isArray(steps)) return tally;
-      return { ...tally, steps: planSteps(steps) };
+      if (isOwn && action === "approve_plan" && Array.isArray(steps)) plan(tally, planSteps(steps));
+      return;
     }
     case "tool.call": {
       const { call_id, plan_step } = e.payload;
-      if (!isOwn || typeof plan_step !== "string") return tally;
-      const stepOf = new Map([...tally.stepOf, [call_id, plan_step]]);
-      return { ...tally, stepOf, named: [...new Set([...tally.named, plan_step])] };
+      if (!isOwn || typeof plan_step !== "string") return;
+      tally.stepOf.set(call_id, plan_step);
+      tally.named.add(plan_step);
+      return;
     }
     case "child.spawn": {
       const { call_id, child_id } = e.payload;
       // A grandchild is for what its parent is for.
       const step = tally.stepOf.get(e.child_id ?? (typeof call_id === "string" ? call_id : ""));
-      return step === undefined ? tally : { ...tally, stepOf: new Map([...tally.stepOf, [child_id, step]]) };
+      if (step !== undefined) tally.stepOf.set(child_id, step);
+      return;
     }
     case "message.settled":
-      return isOwn ? { ...tally, isSettled: true } : tally;
+      if (isOwn) tally.isSettled = true;
+      return;
     case "usage":
-      return paid(tally, e);
+      pay(tally, e);
+      return;
     default:
-      return tally;
+      return;
   }
 }
 
-function paid(tally: Tally, e: Event<"usage">): Tally {
-  const { steps, stepOf, isSettled } = tally;
+/** Other steps than before: what those had in common is theirs. */
+function plan(tally: Tally, steps: readonly PlanStep[]): void {
+  share(tally);
+  tally.steps = steps;
+}
+
+function share(tally: Tally): void {
+  const { steps, costs, sharedUsd } = tally;
+  for (const { id } of steps) add(costs, id, sharedUsd / steps.length);
+  tally.sharedUsd = 0;
+}
+
+function pay(tally: Tally, e: Event<"usage">): void {
+  const { steps, stepOf, costs, named, isSettled } = tally;
   // Making the plan is no step of it, nor is what follows the answer.
-  if (steps.length === 0 || isSettled) return tally;
+  if (steps.length === 0 || isSettled) return;
   const { cost_usd, model, provider } = e.payload;
-  if (typeof cost_usd !== "number") return { ...tally, isUnpriced: true };
+  if (typeof cost_usd !== "number") {
+    tally.isUnpriced = true;
+    return;
+  }
   const ofChild = e.child_id === null ? undefined : stepOf.get(e.child_id);
-  const named = e.child_id === null ? tally.named : ofChild === undefined ? [] : [ofChild];
-  const payers = named.length > 0 ? named : steps.map(({ id }) => id);
-  const costs = new Map(tally.costs);
-  for (const id of payers) costs.set(id, (costs.get(id) ?? 0) + cost_usd / payers.length);
-  if (e.child_id !== null) return { ...tally, costs };
-  return { ...tally, costs, named: [], model: modelKey({ name: String(model), provider: String(provider) }) };
+  const payers = e.child_id === null ? [...named] : ofChild === undefined ? [] : [ofChild];
+  if (payers.length === 0) tally.sharedUsd += cost_usd;
+  for (const id of payers) add(costs, id, cost_usd / payers.length);
+  if (e.child_id !== null) return;
+  named.clear();
+  tally.model = modelKey({ name: String(model), provider: String(provider) });
+}
+
+function add(costs: Map<string, number>, id: string, usd: number): void {
+  costs.set(id, (costs.get(id) ?? 0) + usd);
 }
 
 function modelKey({ provider, name }: Pick<Model, "provider" | "name">): string {

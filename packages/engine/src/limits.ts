@@ -62,6 +62,12 @@ export const limits = {
   /** Waits between tries: the first is up to this long, each further one up to twice the one before. */
   backoffMsFirst: 500,
   backoffMsMax: 30_000,
+  /** What a model gets of one result of a tool: so much of its beginning, and of its end … */
+  resultHeadBytes: 64 * 1024,
+  resultTailBytes: 32 * 1024,
+  /** … and of a conversation so many pictures, of so much base64 together: so many are taken at any size. */
+  picturesMax: 20,
+  pictureCharsMax: 16 * 1024 * 1024,
   /** What is kept of a provider's own words about a failure. */
   failureCharsMax: 500,
 } as const;

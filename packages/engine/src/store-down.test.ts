@@ -53,6 +53,9 @@ test("a helper that could not be spawned because the disk was full is spawned wh
   const events = await runOf(delegating, "react");
   expect(payloadsOf(events, "child.spawn")).toHaveLength(1);
   expect(payloadsOf(events, "tool.end")).toMatchObject([{ ok: true, output: { text: "Done." } }]);
+  expect(payloadsOf(events, "task.attempt.failed")).toMatchObject([
+    { reason: "lost: the server stopped, or could not write" },
+  ]);
   expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
 });
 

@@ -20,3 +20,30 @@ test.each([
   expect(folded(...before, [type, payload]).unpaid).toEqual({ name: "m", provider: "p" });
   expect(folded(...before, [type, payload], ["usage", {}]).unpaid).toBeNull();
 });
+
+test("a call goes back to the model as it ran, with the input that somebody gave it", () => {
+  const call = { call_id: "call_1", tool: "shell", plan_step: "s1" };
+  const { messages } = folded(
+    ["model.requested", { model: "m", provider: "p" }],
+    ["tool.call", { ...call, input: { command: "rm -rf build" } }],
+    ["tool.call", { call_id: "call_2", tool: "look.up", input: { what: "a" } }],
+    ["model.completed", { model: "m", carry: ["signed"] }],
+    ["tool.start", { call_id: "call_1", tool: "shell", input: { command: "ls build" } }],
+    ["tool.end", { call_id: "call_1", ok: true, output: "a b" }],
+    ["tool.end", { call_id: "call_2", ok: false, error: { message: "denied" } }],
+  );
+  expect(messages).toEqual([
+    {
+      role: "assistant",
+      content: "",
+      calls: [
+        { ...call, input: { command: "ls build" } },
+        { call_id: "call_2", tool: "look.up", input: { what: "a" } },
+      ],
+      carry: ["signed"],
+      by: "m",
+    },
+    { role: "tool", call_id: "call_1", tool: "shell", ok: true, output: "a b" },
+    { role: "tool", call_id: "call_2", tool: "look.up", ok: false, output: { message: "denied" } },
+  ]);
+});

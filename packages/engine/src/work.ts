@@ -237,7 +237,7 @@ function redirected(work: Work, instruction: string): Work {
   };
 }
 
-/** Once every call has ended, the results are handed on together. */
+/** Once every call has ended, the results are handed on together, and the calls as they ran. */
 function resultsIn(work: Work): Work {
   if (work.calls.length === 0 || work.calls.some(({ status }) => status !== "ended")) return work;
   const results = work.calls.map(
@@ -248,8 +248,17 @@ function resultsIn(work: Work): Work {
     ...work,
     calls: [],
     stepOver: { kind, calls: work.calls },
-    messages: [...work.messages, ...results],
+    messages: [...withInputs(work.messages, work.calls), ...results],
   };
+}
+
+/** People and hooks may have changed an input: a result is of the call that ran, not of the one that was asked for. */
+function withInputs(messages: readonly ChatMessage[], ran: readonly CallWork[]): readonly ChatMessage[] {
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") return messages;
+  const inputs = new Map(ran.map(({ call_id, input }) => [call_id, input]));
+  const calls = last.calls.map((call) => ({ ...call, input: inputs.get(call.call_id) ?? call.input }));
+  return [...messages.slice(0, -1), { ...last, calls }];
 }
 
 function delivered(work: Work, steer_id: unknown, text: string): Work {

@@ -196,7 +196,7 @@ export const errorTable = {
     grpc: "OK",
     retry: false,
     title: "tool call interrupted",
-    help: "The run ended, or its server stopped, while the tool was running. Carried by `tool.end`; what the tool did outside is unknown.",
+    help: "The run ended, or its server stopped or could not write, while the tool was running. Carried by `tool.end`; what the tool did outside is unknown.",
   },
   "KAI-RUN-TOOL-0002": {
     status: 200,

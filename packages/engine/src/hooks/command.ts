@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { isNamedBy, isObject } from "@runwire/protocol";
-import { bareEnvironment, drained, ended } from "../tools/process-group.js";
+import { bareEnvironment, drained, ended, started } from "../tools/process-group.js";
 import { type Hook, type HookAnswer, type HookCall, HookFailure, type HookPoint } from "./hook.js";
 import { hookLimits } from "./limits.js";
 
@@ -78,13 +78,14 @@ async function ranWith(
     stdio: "pipe",
     detached: true,
   });
+  await started(child, notStarted);
   const stdout = kept(child.stdout, hookLimits.stdoutBytesMax);
   const stderr = kept(child.stderr, hookLimits.stderrBytesMax);
   // One that has ended without reading has heard enough.
   child.stdin.on("error", () => {});
   child.stdin.end(textOf(call));
   const closed = once(child, "close").catch(() => {});
-  await ended(child, signal, notStarted);
+  await ended(child, signal);
   const { exitCode: exit_code } = child;
   await drained(child, closed);
   const { text, isWhole } = stdout();

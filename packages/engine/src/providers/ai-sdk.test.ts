@@ -114,6 +114,15 @@ describe.each(kinds)("%s", (kind) => {
     expect((await ask()).calls).toEqual([{ call_id: "call_1", tool: "web.fetch", input: {} }]);
   });
 
+  test("a call that the length cut off before its first argument is not one without any", async () => {
+    const [first, last] = ["call_1", "call_2"].map((call_id) => ({ call_id, tool: "web_fetch", args: "" }));
+    fake.script(() => ({
+      kind: "answer",
+      answer: { ...plainAnswer, calls: [first!, last!], finish: "length" },
+    }));
+    expect((await ask()).calls).toMatchObject([{ input: {} }, { input: "" }]);
+  });
+
   test("an answer that cannot be read is broken", async () => {
     const said = { ...plainAnswer, text: "Hello there" };
     fake.script(() => ({ kind: "answer", answer: said, insert: "data: {nonsense\n\n" }));

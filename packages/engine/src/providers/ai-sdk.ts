@@ -26,6 +26,8 @@ export interface AiModelOptions {
   /** Asked for at the first answer: the SDK of a provider is loaded where it is used. */
   readonly open: () => Promise<LanguageModelV3>;
   readonly takesPrefill: boolean;
+  /** Whether a tool's result may hold pictures. */
+  readonly takesPictures?: boolean;
   /** Keys, which no message may show. */
   readonly secrets?: readonly string[];
   /** The setting that a key was taken from, for whoever has to mend it. */
@@ -61,12 +63,12 @@ async function* answer(
   signal: AbortSignal,
 ): AsyncGenerator<ModelPart, void, undefined> {
   signal.throwIfAborted();
-  const { provider, open, takesPrefill, secrets = [], keyName } = options;
+  const { provider, open, takesPrefill, takesPictures = false, secrets = [], keyName } = options;
   const languageModel = await open();
   // Loading takes a moment, and who aborts meanwhile is not told below.
   signal.throwIfAborted();
   const providerOptions = options.providerOptions?.(request);
-  const prompt = promptFor(request, takesPrefill);
+  const prompt = promptFor(request, takesPrefill, takesPictures);
   const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");
   const hangUp = new AbortController();
   const stop = (): void => hangUp.abort(signal.reason);

@@ -24,6 +24,8 @@ type Metadata = Extract<LanguageModelV3StreamPart, { type: "reasoning-end" }>["p
 export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): Hearing {
   const calls: Call[] = [];
   const writing = new Map<string, string>();
+  /** Calls of which some arguments were heard. */
+  const argued = new Set<string>();
   const blocks: Block[] = [];
   const refs: { [name: string]: string } = {};
   let usage: ModelUsage | undefined;
@@ -63,6 +65,10 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
   function finish(reason: LanguageModelV3FinishReason): readonly ModelPart[] {
     isFinished = true;
     const said = reasonOf(reason, calls.length > 0);
+    const last = calls.at(-1);
+    // Cut off before its first argument, it would be a call without any, and run as such.
+    if (last !== undefined && (said === "length" || said === "filtered") && !argued.has(last.call_id))
+      calls.splice(-1, 1, { ...last, input: "" });
     const carry = isNew && calls.length > 0 ? carryOf(blocks.flatMap(carried)) : undefined;
     return [
       ...calls.map((call): ModelPart => ({ kind: "call", ...call })),
@@ -103,6 +109,7 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
           return [];
         case "tool-input-delta": {
           const { id: call_id, delta: text } = part;
+          if (text !== "") argued.add(call_id);
           return text === "" ? [] : [{ kind: "args", call_id, tool: writing.get(call_id) ?? "", text }];
         }
         case "tool-call":

@@ -22,6 +22,7 @@ export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model
       return createAnthropic({ apiKey: key, baseURL: baseUrl }).languageModel(model);
     },
     takesPrefill,
+    takesPictures: true,
     secrets: [key],
     providerOptions: thinking,
   });
@@ -70,6 +71,7 @@ export function openaiModel({ model, key, baseUrl, ...rest }: Opening): Model {
         return createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model);
       },
       takesPrefill: false,
+      takesPictures: true,
       secrets: [key],
       providerOptions: ({ aside }) => ({
         openai: {

@@ -212,3 +212,71 @@ test("reasoning that OpenAI encrypted goes back to it", async () => {
     { type: "function_call_output" },
   ]);
 });
+
+const png = `iVBORw0KGgo${"A".repeat(400_000)}`;
+const seen = (output: unknown, ok = true): readonly ChatMessage[] => [
+  { role: "user", content: "What is there?" },
+  { role: "assistant", content: "", calls: [{ call_id: "call_1", tool: "browser.look", input: {} }] },
+  { role: "tool", call_id: "call_1", tool: "browser.look", ok, output },
+];
+// Its server is wrong about what it is.
+const screen = { type: "image", mime_type: "image/jpeg", data: png };
+
+test("a picture goes to Anthropic as a picture, as what it is", async () => {
+  const { messages } = await send("anthropic", {
+    messages: seen({ content: [{ type: "text", text: "Here" }, screen] }),
+  });
+  expect(messages?.at(-1)?.content).toMatchObject([
+    {
+      type: "tool_result",
+      content: [
+        { type: "text", text: expect.stringContaining('"data":"[shown below]"') },
+        { type: "image", source: { type: "base64", media_type: "image/png", data: png } },
+      ],
+    },
+  ]);
+});
+
+test("a picture goes to OpenAI as a picture", async () => {
+  const { input } = await send("openai", { messages: seen({ content: [screen] }) });
+  expect(input?.at(-1)?.output).toMatchObject([
+    { type: "input_text" },
+    { type: "input_image", image_url: `data:image/png;base64,${png}` },
+  ]);
+});
+
+test.each(kinds)("%s is told of what it cannot be shown", async (kind) => {
+  const content = [
+    { type: "image", mime_type: "image/png", data: "AAEC" },
+    { type: "audio", mime_type: "audio/wav", data: png },
+    { type: "resource", uri: "note:1", data: png },
+    ...(kind === "local" ? [screen] : []),
+  ];
+  const sent = JSON.stringify(await send(kind, { messages: seen({ content, structured: { n: 1 } }) }));
+  expect(sent).not.toContain("AAEC");
+  expect(sent).not.toContain("AAAA");
+  expect(sent).toContain("[3 bytes left out; the log has them]");
+  expect(sent).toContain("note:1");
+});
+
+test("of many pictures the newest are shown", async () => {
+  const many = Array.from({ length: 30 }, (_, i) => ({ ...screen, data: `iVBORw0KGgo${i}` }));
+  const { messages } = await send("anthropic", { messages: seen({ content: many }) });
+  const [result] = (messages?.at(-1)?.content ?? []) as readonly { readonly content: readonly Wire[] }[];
+  expect(result?.content.slice(1).map(({ source }) => (source as Wire).data)).toEqual(
+    many.slice(-20).map(({ data }) => data),
+  );
+});
+
+test.each([
+  ["text", "x".repeat(1_000_000), true],
+  ["an object", { page: "x".repeat(1_000_000) }, true],
+  ["an error", { message: "x".repeat(1_000_000) }, false],
+  ["words beside a picture", { content: [{ type: "text", text: "x".repeat(1_000_000) }, screen] }, true],
+])("of a result without end the model gets how it begins and ends: %s", async (_, output, ok) => {
+  for (const kind of kinds) {
+    const sent = JSON.stringify(await send(kind, { messages: seen(output, ok) })).replace(png, "");
+    expect(sent.length).toBeLessThan(110_000);
+    expect(sent).toMatch(/xxx.*\[… 9\d{5} bytes left out; the log has them …\].*xxx/);
+  }
+});

@@ -9,6 +9,7 @@ import type {
 import type { Call, ChatMessage, ModelRequest } from "../model.js";
 import { withStep } from "../plan-steps.js";
 import { withCarry } from "./carry.js";
+import { picturesIn, resultFor } from "./result.js";
 import { type WireNames, wireNames } from "./wire-names.js";
 
 export interface Prompt {
@@ -24,13 +25,14 @@ const goOn =
 /** After a plan, or in a fork that asks nothing more: what ends with its own words a model takes for a prefill, or refuses. */
 const proceed = "Go on.";
 
-export function promptFor(request: ModelRequest, takesPrefill: boolean): Prompt {
+export function promptFor(request: ModelRequest, takesPrefill: boolean, takesPictures: boolean): Prompt {
   const { system, messages, tools, partial } = request;
   const toolNames = wireNames([...tools.map(({ name }) => name), ...messages.flatMap(toolsIn)]);
   const callNames = wireNames(messages.flatMap(callsIn));
+  const pictures = picturesIn(takesPictures ? messages : []);
   const prompt: LanguageModelV3Message[] = [];
   if (system !== "") prompt.push({ role: "system", content: system });
-  for (const message of messages) prompt.push(...messageFor(message, toolNames, callNames));
+  for (const message of messages) prompt.push(...messageFor(message, toolNames, callNames, pictures));
   if (prompt.at(-1)?.role === "assistant") prompt.push(userText(proceed));
   // An answer that is nothing but blanks is no beginning, and providers refuse it.
   if (partial.trim() !== "") {
@@ -56,6 +58,7 @@ function messageFor(
   message: ChatMessage,
   toolNames: WireNames,
   callNames: WireNames,
+  pictures: ReadonlySet<unknown>,
 ): readonly LanguageModelV3Message[] {
   switch (message.role) {
     case "user":
@@ -77,29 +80,16 @@ function messageFor(
       return parts.length === 0 ? [] : [{ role: "assistant", content: parts }];
     }
     case "tool": {
-      const { call_id, tool, ok, output } = message;
+      const { call_id, tool } = message;
       const result: LanguageModelV3ToolResultPart = {
         type: "tool-result",
         toolCallId: callNames.out(call_id),
         toolName: toolNames.out(tool),
-        output: ok ? outputFor(output) : { type: "error-json", value: { error: jsonOf(output) } },
+        output: resultFor(message, pictures),
       };
       return [{ role: "tool", content: [result] }];
     }
   }
-}
-
-type Json = Extract<LanguageModelV3ToolResultPart["output"], { type: "json" }>["value"];
-
-function outputFor(output: unknown): LanguageModelV3ToolResultPart["output"] {
-  return typeof output === "string"
-    ? { type: "text", value: output === "" ? "(no output)" : output }
-    : { type: "json", value: jsonOf(output) };
-}
-
-/** What comes out of the log is JSON already; `undefined` is not. */
-function jsonOf(value: unknown): Json {
-  return (value === undefined ? null : value) as Json;
 }
 
 function toolsIn(message: ChatMessage): readonly string[] {

@@ -9,6 +9,8 @@ export interface McpEndless {
   openCount(): number;
   /** How often a stream was asked for: to listen, or to go on with one that broke off. */
   streamCount(): number;
+  /** How many pages of its list were asked for. */
+  pageCount(): number;
   close(): Promise<void>;
 }
 
@@ -27,8 +29,10 @@ const ways: { readonly [tool: string]: (response: ServerResponse) => void } = {
   again: (response) => void response.writeHead(200, eventStream).end("retry: 0\nid: 1\ndata:\n\n"),
 };
 
-export async function mcpEndless(): Promise<McpEndless> {
+/** Its list of tools comes at once, in more pages than anybody waits for, or never. */
+export async function mcpEndless(list: "whole" | "pages" | "never" = "whole"): Promise<McpEndless> {
   let openCount = 0;
+  let pageCount = 0;
   let streamCount = 0;
   const server = createServer(async (request, response) => {
     if (request.method === "GET") {
@@ -55,7 +59,10 @@ export async function mcpEndless(): Promise<McpEndless> {
         answer({});
         break;
       case "tools/list":
-        answer({ tools: Object.keys(ways).map((name) => ({ name, inputSchema: { type: "object" } })) });
+        pageCount++;
+        if (list === "whole") answer({ tools: Object.keys(ways).map(named) });
+        if (list === "pages")
+          setTimeout(answer, 20, { tools: [named(`tool${pageCount}`)], nextCursor: `${pageCount}` });
         break;
       case "tools/call":
         openCount++;
@@ -72,12 +79,17 @@ export async function mcpEndless(): Promise<McpEndless> {
     url: `http://127.0.0.1:${port}/mcp`,
     openCount: () => openCount,
     streamCount: () => streamCount,
+    pageCount: () => pageCount,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+}
+
+function named(name: string): object {
+  return { name, inputSchema: { type: "object" } };
 }
 
 function pour(response: ServerResponse, text: string): void {

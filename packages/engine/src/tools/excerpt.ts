@@ -8,7 +8,8 @@ export interface Excerpt {
   leftOutBytes(): number;
 }
 
-export function excerptOf(headBytesMax: number, tailBytesMax: number): Excerpt {
+/** `whereabouts` ends the note: where the rest can be had. */
+export function excerptOf(headBytesMax: number, tailBytesMax: number, whereabouts = ""): Excerpt {
   let head = Buffer.alloc(0);
   let tail = Buffer.alloc(0);
   let total = 0;
@@ -29,7 +30,7 @@ export function excerptOf(headBytesMax: number, tailBytesMax: number): Excerpt {
       const leftOut = leftOutBytes();
       if (leftOut === 0) return Buffer.concat([head, tail]).toString();
       const [beginning, end] = ends();
-      return `${beginning.toString()}\n[… ${leftOut} bytes left out …]\n${end.toString()}`;
+      return `${beginning.toString()}\n[… ${leftOut} bytes left out${whereabouts} …]\n${end.toString()}`;
     },
     leftOutBytes,
   };

@@ -49,12 +49,13 @@ interface Link {
 export function mcpConnection(server: McpServer): McpConnection {
   let linking: Promise<Link> | null = null;
   let isDoubted = false;
-  let isClosed = false;
+  const closing = new AbortController();
 
   function link(): Promise<Link> {
-    if (isClosed) return Promise.reject(new Error(`the MCP server ${server.name} has been closed`));
+    if (closing.signal.aborted)
+      return Promise.reject(new Error(`the MCP server ${server.name} has been closed`));
     if (linking !== null) return linking;
-    const made = connect(server, {
+    const made = connect(server, closing.signal, {
       lost: () => forget(made),
       doubted: () => void connection.doubt(),
     });
@@ -86,7 +87,7 @@ export function mcpConnection(server: McpServer): McpConnection {
       }
     },
     async close() {
-      isClosed = true;
+      closing.abort();
       const last = await linking?.catch(() => null);
       if (last) await unlink(last);
     },
@@ -94,7 +95,11 @@ export function mcpConnection(server: McpServer): McpConnection {
   return connection;
 }
 
-async function connect(server: McpServer, on: { lost(): void; doubted(): void }): Promise<Link> {
+async function connect(
+  server: McpServer,
+  closing: AbortSignal,
+  on: { lost(): void; doubted(): void },
+): Promise<Link> {
   // No capabilities: a server may neither ask our model nor our people.
   const client = new Client({ name: "runwire", version: "0.1.0" }, { capabilities: {} });
   client.onclose = on.lost;
@@ -103,7 +108,7 @@ async function connect(server: McpServer, on: { lost(): void; doubted(): void })
   const { connectMs = toolLimits.mcpConnectMs } = server;
   try {
     const connected = client.connect(transport as Transport, { timeout: connectMs });
-    await until(AbortSignal.timeout(connectMs), connected);
+    await until(AbortSignal.any([closing, AbortSignal.timeout(connectMs)]), connected);
   } catch (error) {
     await client.close();
     throw error;

@@ -9,6 +9,7 @@ import { mcpEndless } from "../testing/mcp-endless.js";
 import { type McpHttp, mcpHttp } from "../testing/mcp-http.js";
 import { toolLimits } from "./limits.js";
 import { type McpServer, type McpTools, mcpTools } from "./mcp.js";
+import { mcpSource } from "./source.js";
 
 const program = fileURLToPath(new URL("../testing/mcp-stdio.js", import.meta.url));
 const stdio = (rest: object = {}): McpServer => ({
@@ -310,6 +311,38 @@ describe("an MCP server that is a URL and does not come to an end", () => {
     expect(endless.streamCount()).toBeGreaterThan(0);
     expect(endless.streamCount()).toBeLessThan(5);
     await endless.close();
+  });
+});
+
+describe("an MCP server that does not get to its last tool", () => {
+  it("is given up on, however many pages it has", async () => {
+    const endless = await mcpEndless("pages");
+    await expect(open({ name: "test", url: endless.url, connectMs: 500 })).rejects.toThrow("timed out");
+    expect(endless.pageCount()).toBeGreaterThan(1);
+    await endless.close();
+  });
+
+  it("is not waited for by whoever leaves", async () => {
+    const endless = await mcpEndless("never");
+    const source = mcpSource(
+      { name: "test", url: endless.url, connectMs: 600_000 },
+      { monotonic: () => 0 },
+      () => {},
+      new Set(),
+    );
+    const listed = source.tools().catch(() => "none");
+    await expect.poll(endless.pageCount, { interval: 5 }).toBe(1);
+    await source.close();
+    expect(await listed).toBe("none");
+    await endless.close();
+  });
+
+  it("nor is one that does not even start", async () => {
+    const started = stdio({ args: [program, "silent"], connectMs: 600_000 });
+    const source = mcpSource(started, { monotonic: () => 0 }, () => {}, new Set());
+    const listed = source.tools().catch(() => "none");
+    await source.close();
+    expect(await listed).toBe("none");
   });
 });
 

@@ -25,20 +25,20 @@ export interface McpTools {
 
 /**
  * Connects to all of them. Throws, with none left running, when one cannot be connected to or names its tools badly: twice
- * the same, or like one that there is.
+ * the same, or like one that there is; and when the signal aborts meanwhile.
  */
 export async function mcpTools(
   servers: readonly McpServer[],
   taken: ReadonlySet<string> = new Set(),
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<McpTools> {
   const connections = servers.map((server) => ({ server, connection: mcpConnection(server) }));
   const close = async (): Promise<void> => {
     await Promise.allSettled(connections.map(({ connection }) => connection.close()));
   };
   try {
-    const lists = await Promise.all(
-      connections.map(({ server, connection }) => toolsOf(server, connection, taken)),
-    );
+    const listing = connections.map(({ server, connection }) => toolsOf(server, connection, taken));
+    const lists = await until(signal, Promise.all(listing));
     return { tools: lists.flat(), close };
   } catch (error) {
     await close();
@@ -54,7 +54,7 @@ async function toolsOf(
   if (!/^[a-z0-9][a-z0-9_-]{0,31}$/.test(server.name))
     throw new Error(`an MCP server cannot be named ${server.name}`);
   try {
-    const listed = await list(connection);
+    const listed = await list(connection, server.connectMs ?? toolLimits.mcpConnectMs);
     const version = (await connection.client()).getServerVersion()?.version;
     const tools = listed.map((tool) => toolFrom(server, version, tool, connection));
     const names = new Set(taken);
@@ -91,15 +91,17 @@ function partsOf(url: string): readonly string[] {
   return [url, href, ...pathname.split("/"), ...searchParams.values()];
 }
 
-async function list(connection: McpConnection): Promise<readonly McpTool[]> {
+/** However many pages there are, they have this time together. */
+async function list(connection: McpConnection, listMs: number): Promise<readonly McpTool[]> {
   const client = await connection.client();
+  const lastMs = performance.now() + listMs;
   const all: McpTool[] = [];
   let cursor: string | undefined;
   do {
     const params = cursor === undefined ? {} : { cursor };
     // Not `listTools`, which compiles the schemas that it is given.
     const page = await client.request({ method: "tools/list", params }, ListToolsResultSchema, {
-      timeout: toolLimits.mcpConnectMs,
+      timeout: Math.max(0, lastMs - performance.now()),
     });
     all.push(...page.tools);
     // A page without tools is the last one, so that this ends.

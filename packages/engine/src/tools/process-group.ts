@@ -1,6 +1,7 @@
 // A command of somebody else's and all that it has begun, as one group.
 
 import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { toolLimits } from "./limits.js";
 
@@ -11,15 +12,23 @@ export function bareEnvironment(workspace: string): { readonly [name: string]: s
   return { PATH: systemPath, HOME: workspace, LANG: "C.UTF-8" };
 }
 
-/** Resolves when a command has ended or has to be ended; rejects where it could not be started. */
-export function ended(
+/**
+ * Rejects where a command could not be started. To be awaited right after `spawn`, before its pipes are touched: it has
+ * none where this process had no file left for them.
+ */
+export async function started(
   child: ChildProcess,
-  signal: AbortSignal,
   toError: (cause: NodeJS.ErrnoException) => Error,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
+  await once(child, "spawn").catch((cause: NodeJS.ErrnoException) => {
+    throw toError(cause);
+  });
+}
+
+/** Resolves when a command has ended or has to be ended. */
+export function ended(child: ChildProcess, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
     child.on("exit", () => resolve());
-    child.on("error", (cause) => reject(toError(cause)));
     signal.addEventListener("abort", () => resolve());
     if (signal.aborted) resolve();
   });

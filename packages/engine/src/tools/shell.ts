@@ -12,7 +12,7 @@ import { ToolFailure } from "../tool.js";
 import { excerptOf } from "./excerpt.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
-import { bareEnvironment, drained, ended } from "./process-group.js";
+import { bareEnvironment, drained, ended, started } from "./process-group.js";
 
 interface Input {
   readonly command: string;
@@ -59,13 +59,14 @@ export function shellTool(): Tool {
         detached: true,
       });
       const tellEnd = began({ command, cwd: ".", pid: shell.pid });
-      const output = collect(shell, say);
-      const closed = once(shell, "close").catch(() => {});
-      const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
-      await ended(shell, AbortSignal.any([signal, late]), notStarted).catch((error: unknown) => {
+      await started(shell, notStarted).catch((error: unknown) => {
         tellEnd({ kind: "failed", reason: "not-started" });
         throw error;
       });
+      const output = collect(shell, say);
+      const closed = once(shell, "close").catch(() => {});
+      const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
+      await ended(shell, AbortSignal.any([signal, late]));
       const { exitCode: exit_code } = shell;
       await drained(shell, closed);
       const timed_out = exit_code === null && late.aborted;

@@ -24,24 +24,24 @@ export function mcpSource(
 ): ToolSource {
   let opening: Promise<McpTools> | undefined;
   let againMs = 0;
-  let isClosed = false;
+  const closing = new AbortController();
   return {
     name: server.name,
     async tools() {
       if (opening === undefined || monotonic() >= againMs) {
         againMs = Number.POSITIVE_INFINITY;
-        opening = openMcp(server, taken);
+        opening = openMcp(server, taken, closing.signal);
         opening.catch((error: unknown) => {
           againMs = monotonic() + toolLimits.mcpRetryMs;
-          if (!isClosed) failed(server.name, error);
+          if (!closing.signal.aborted) failed(server.name, error);
         });
       }
       const opened = await opening;
-      if (isClosed) throw new Error(`the MCP server ${server.name} has been closed`);
+      if (closing.signal.aborted) throw new Error(`the MCP server ${server.name} has been closed`);
       return opened.tools;
     },
     async close() {
-      isClosed = true;
+      closing.abort();
       const opened = await opening?.catch(() => undefined);
       await opened?.close();
     },
@@ -49,9 +49,13 @@ export function mcpSource(
 }
 
 /** Most servers have none of them: what speaks to one is loaded for the first. */
-export async function openMcp(server: McpServer, taken?: ReadonlySet<string>): Promise<McpTools> {
+export async function openMcp(
+  server: McpServer,
+  taken?: ReadonlySet<string>,
+  signal?: AbortSignal,
+): Promise<McpTools> {
   const { mcpTools } = await import("./mcp.js");
-  return mcpTools([server], taken);
+  return mcpTools([server], taken, signal);
 }
 
 /** All that can be had, and the names of the sources that cannot. */
