@@ -44,17 +44,14 @@ function usageIn(usage: unknown): ModelUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const details = isRecord(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const outDetails = isRecord(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
-  // Anthropic counts what the cache gave and took beside the input.
   const cached = count(usage.cache_read_input_tokens);
+  // Gateways tell the same in two spellings. Only Anthropic's own counts what the cache gave and took beside the input.
+  const beside = cached + count(usage.cache_creation_input_tokens);
   return {
-    input_tokens:
-      count(usage.prompt_tokens) +
-      count(usage.input_tokens) +
-      cached +
-      count(usage.cache_creation_input_tokens),
-    output_tokens: count(usage.completion_tokens) + count(usage.output_tokens),
+    input_tokens: count(usage.prompt_tokens) || count(usage.input_tokens) + beside,
+    output_tokens: count(usage.completion_tokens) || count(usage.output_tokens),
     reasoning_tokens: count(outDetails.reasoning_tokens),
-    cached_tokens: cached + count(details.cached_tokens),
+    cached_tokens: count(details.cached_tokens) || cached,
   };
 }
 
