@@ -1,8 +1,10 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Clock } from "../clock.js";
+import { limits } from "../limits.js";
 import { ModelFailure } from "../model.js";
-import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
+import { type FakeProvider, fakeProvider, type Turn } from "../testing/fake-provider.js";
 import {
   type Heard,
   hearAll,
@@ -240,6 +242,34 @@ describe.each(kinds)("%s", (kind) => {
     const heard = hearAll(modelOf(kind, fake.url, { limits }).stream(plainRequest, never));
     await expect(heard).rejects.toMatchObject({ kind: "timeout", message: expect.stringContaining(words) });
     await (await asked).hungUp;
+  });
+
+  test("a server that says it is at it has begun, though it says nothing else", async () => {
+    const before = ": keep-alive\n\n";
+    const turn: Turn = { kind: "answer", answer, before, silentAfterBytes: before.length };
+    fake.script(() => turn);
+    const limits = { ...patient, silenceMsMax: 50 };
+    const heard = hearAll(modelOf(kind, fake.url, { limits }).stream(plainRequest, never));
+    await expect(heard).rejects.toThrow("fell silent");
+  });
+
+  test("what a server says on the side is no part of its answer", async () => {
+    fake.script(() => ({ kind: "answer", answer, before: ": keep-alive\n\n: keep-alive\n\n" }));
+    expect(await ask()).toMatchObject({ text: answer.text, finished: { reason: "calls" } });
+  });
+
+  test("a local model has as long to begin as it may be silent, others a minute", async () => {
+    fake.script(() => ({ kind: "answer", answer }));
+    const delaysMs: number[] = [];
+    const clock: Clock = {
+      nowMs: () => 0,
+      after(delayMs) {
+        delaysMs.push(delayMs);
+        return () => {};
+      },
+    };
+    await hearAll(modelOf(kind, fake.url, { clock }).stream(plainRequest, never));
+    expect(delaysMs[0]).toBe(kind === "local" ? limits.silenceMsMax : limits.firstPartMsMax);
   });
 });
 

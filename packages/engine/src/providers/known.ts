@@ -2,6 +2,7 @@
 
 import { type Model, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
 import { type AiModelOptions, aiModel, type ProviderOptions } from "./ai-sdk.js";
+import { type AnswerLimits, answerLimits } from "./deadlines.js";
 
 export interface Opening extends Pick<AiModelOptions, "clock" | "limits" | "keyName"> {
   readonly model: string;
@@ -17,9 +18,9 @@ export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model
     ...rest,
     provider: "anthropic",
     model,
-    async open() {
+    async open(fetch) {
       const { createAnthropic } = await import("@ai-sdk/anthropic");
-      return createAnthropic({ apiKey: key, baseURL: baseUrl }).languageModel(model);
+      return createAnthropic({ apiKey: key, baseURL: baseUrl, fetch }).languageModel(model);
     },
     takesPrefill,
     secrets: [key],
@@ -65,9 +66,9 @@ export function openaiModel({ model, key, baseUrl, ...rest }: Opening): Model {
       ...rest,
       provider: "openai",
       model,
-      async open() {
+      async open(fetch) {
         const { createOpenAI } = await import("@ai-sdk/openai");
-        return createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model);
+        return createOpenAI({ apiKey: key, baseURL: baseUrl, fetch }).responses(model);
       },
       takesPrefill: false,
       secrets: [key],
@@ -103,15 +104,17 @@ function summarising(model: Model, plain: Model): Model {
 /** Whatever speaks chat completions: a server on this machine, or somebody's gateway. */
 export function localModel({ model, key, baseUrl, ...rest }: Opening): Model {
   return aiModel({
+    limits: loadingLimits,
     ...rest,
     provider: "local",
     model,
-    async open() {
+    async open(fetch) {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       const provider = createOpenAICompatible({
         name: "local",
         baseURL: baseUrl,
         includeUsage: true,
+        fetch,
         ...(key === "" ? {} : { apiKey: key }),
       });
       return provider.languageModel(model);
@@ -120,3 +123,6 @@ export function localModel({ model, key, baseUrl, ...rest }: Opening): Model {
     secrets: [key],
   });
 }
+
+/** One that is loaded first, or reads a long prompt on a small machine, is silent for as long as one that thinks. */
+const loadingLimits: AnswerLimits = { ...answerLimits, firstPartMsMax: answerLimits.silenceMsMax };
