@@ -15,6 +15,7 @@ import {
   secretKey,
 } from "../testing/under-test.js";
 import { type FakeAnswer, plainAnswer } from "../testing/wires/answer.js";
+import { chatWire } from "../testing/wires/chat.js";
 import { aiModel } from "./ai-sdk.js";
 
 let fake: FakeProvider;
@@ -270,6 +271,44 @@ describe.each(kinds)("%s", (kind) => {
     };
     await hearAll(modelOf(kind, fake.url, { clock }).stream(plainRequest, never));
     expect(delaysMs[0]).toBe(kind === "local" ? limits.silenceMsMax : limits.firstPartMsMax);
+  });
+});
+
+describe("a server that ends its answers in its own way", () => {
+  const said: FakeAnswer = { ...plainAnswer, text: "Hello there" };
+  const hear = (change: (wire: string) => string): Promise<Heard> => {
+    const body = change(chatWire.encode(said, "llama"));
+    const headers = { "content-type": "text/event-stream" };
+    fake.script(() => ({ kind: "refusal", status: 200, headers, body }));
+    return hearAll(modelOf("local", fake.url).stream(plainRequest, never));
+  };
+  const blank = (wire: string): string => wire.replaceAll('"finish_reason":null', '"finish_reason":""');
+  const ending = (reason: string) => (wire: string) =>
+    wire.replace('"finish_reason":"stop"', `"finish_reason":"${reason}"`);
+
+  test.each(["abort", "insufficient_system_resource", "error"])(
+    "has broken it off where it says %s",
+    async (reason) => {
+      await expect(hear(ending(reason))).rejects.toSatisfy(failed("broken"));
+    },
+  );
+
+  test("has broken it off where it never says why", async () => {
+    await expect(hear((wire) => blank(ending("")(wire)))).rejects.toSatisfy(failed("broken"));
+    await expect(hear((wire) => blank(wire.slice(0, wire.indexOf(" ther"))))).rejects.toSatisfy(
+      failed("broken"),
+    );
+  });
+
+  test("has ended it where it says so once, with blanks before and after", async () => {
+    expect((await hear(blank)).finished?.reason).toBe("stop");
+    const blanksAfter = '"choices":[{"index":0,"delta":{},"finish_reason":""}]';
+    const heard = await hear((wire) => blank(wire).replace('"choices":[]', blanksAfter));
+    expect(heard).toMatchObject({ text: "Hello there", finished: { reason: "other" } });
+  });
+
+  test("has ended it where it gives another reason", async () => {
+    expect((await hear(ending("eos_token"))).finished?.reason).toBe("other");
   });
 });
 

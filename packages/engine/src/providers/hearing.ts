@@ -28,6 +28,7 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
   const refs: { [name: string]: string } = {};
   let usage: ModelUsage | undefined;
   let isFinished = false;
+  let isEndTold = false;
   // Trailing blanks of a prefill are not sent (providers refuse them), so the model says them once more.
   let blanks = prefill.slice(prefill.trimEnd().length);
 
@@ -83,6 +84,7 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
         case "raw": {
           const told = toldBy(part.rawValue);
           Object.assign(refs, told.refs);
+          isEndTold ||= told.finish !== undefined;
           if (told.usage === undefined) return [];
           usage = mostOf(usage, told.usage);
           return [{ kind: "used", usage }];
@@ -116,8 +118,8 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
         case "error":
           throw part.error;
         case "finish":
-          // The SDK ends every stream with a finish; where the provider gave none, it has no reason of its own.
-          if (part.finishReason.unified === "error" || isMadeUp(part.finishReason)) return [];
+          // The SDK ends every stream with a finish, also one that the provider has not ended.
+          if (part.finishReason.unified === "error" || isBroken(part.finishReason, isEndTold)) return [];
           usage = mostOf(usage, usageOf(part.usage));
           return finish(part.finishReason);
         default:
@@ -156,8 +158,19 @@ function merged(a: Metadata, b: Metadata): Metadata {
   return Object.fromEntries([...names].map((name) => [name, { ...a[name], ...b[name] }]));
 }
 
-function isMadeUp({ unified, raw }: LanguageModelV3FinishReason): boolean {
-  return unified === "other" && raw === undefined;
+/** How servers say that they had to leave in the middle. */
+const brokenOff: ReadonlySet<string> = new Set([
+  "abort",
+  "aborted",
+  "cancelled",
+  "error",
+  "network_error",
+  "insufficient_system_resource",
+]);
+
+/** Some write `""` into every chunk, and go on with it after the end: then it is no reason, and takes none away. */
+function isBroken({ unified, raw }: LanguageModelV3FinishReason, isEndTold: boolean): boolean {
+  return unified === "other" && (raw === undefined || (raw === "" ? !isEndTold : brokenOff.has(raw)));
 }
 
 function reasonOf({ unified }: LanguageModelV3FinishReason, hasCalls: boolean) {

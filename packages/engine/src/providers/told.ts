@@ -7,6 +7,8 @@ import type { ModelUsage } from "../model.js";
 export interface Told {
   readonly usage?: ModelUsage;
   readonly refs?: { readonly [name: string]: string };
+  /** Why the answer ends, in the provider's own word. */
+  readonly finish?: string;
 }
 
 export function toldBy(chunk: unknown): Told {
@@ -14,10 +16,18 @@ export function toldBy(chunk: unknown): Told {
   const message = isRecord(chunk.message) ? chunk.message : {};
   const usage = usageIn(message.usage) ?? usageIn(chunk.usage);
   const { system_fingerprint: fingerprint } = chunk;
+  const { finish_reason: finish } = choiceIn(chunk);
   return {
     ...(usage === undefined ? {} : { usage }),
     ...(typeof fingerprint === "string" ? { refs: { system_fingerprint: fingerprint } } : {}),
+    ...(typeof finish === "string" && finish !== "" ? { finish } : {}),
   };
+}
+
+/** What a chunk of a chat completion says. */
+function choiceIn({ choices }: Members): Members {
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  return isRecord(choice) ? choice : {};
 }
 
 export function usageOf({ inputTokens, outputTokens }: LanguageModelV3Usage): ModelUsage {
@@ -59,6 +69,8 @@ function count(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-function isRecord(value: unknown): value is { readonly [member: string]: unknown } {
+type Members = { readonly [member: string]: unknown };
+
+function isRecord(value: unknown): value is Members {
   return typeof value === "object" && value !== null;
 }
