@@ -53,7 +53,7 @@ async function* answer(
   const { provider, open, takesPrefill, secrets = [], keyName } = options;
   const providerOptions = options.providerOptions?.(request);
   const prompt = promptFor(request, takesPrefill);
-  const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");
+  const heard = hearing(prompt.toolNames, request.partial, takesPrefill);
   const hangUp = new AbortController();
   const stop = (): void => hangUp.abort(signal.reason);
   signal.addEventListener("abort", stop, { once: true });

@@ -1,6 +1,6 @@
 // Providers that think before they call a tool want their thoughts back with the tool's result, signed, unchanged and
-// in their place among the text and the calls. An answer's carry is that order: the reasoning itself, and for text and
-// calls only where they stood, since the log has them already.
+// in their place among the text and the calls; some want them though nothing is signed. An answer's carry is that order:
+// the reasoning itself, and for text and calls only where they stood, since the log has them already.
 
 import type { LanguageModelV3Message } from "@ai-sdk/provider";
 import type { Call } from "../model.js";

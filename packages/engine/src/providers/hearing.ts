@@ -20,17 +20,18 @@ export interface Hearing {
 
 type Metadata = Extract<LanguageModelV3StreamPart, { type: "reasoning-end" }>["providerMetadata"];
 
-/** `prefill` is what the provider was handed as its own; a carry is only of an answer that began here. */
-export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): Hearing {
+/** `partial` is what was said of the answer before, by a try that broke off. */
+export function hearing(toolNames: WireNames, partial: string, takesPrefill: boolean): Hearing {
   const calls: Call[] = [];
   const writing = new Map<string, string>();
-  const blocks: Block[] = [];
+  const blocks: Block[] = partial === "" ? [] : [{ kind: "text", chars: partial.length }];
   const refs: { [name: string]: string } = {};
   let usage: ModelUsage | undefined;
   let isFinished = false;
   let isEndTold = false;
+  let takesThoughts = false;
   // Trailing blanks of a prefill are not sent (providers refuse them), so the model says them once more.
-  let blanks = prefill.slice(prefill.trimEnd().length);
+  let blanks = takesPrefill ? partial.slice(partial.trimEnd().length) : "";
 
   function note(name: string, value: string | undefined): void {
     if (value !== undefined && value !== "") refs[name] = value;
@@ -61,10 +62,25 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
     return text === "" ? [] : [{ kind: "reasoning", text }];
   }
 
+  function carried(block: Block): readonly CarryBlock[] {
+    switch (block.kind) {
+      case "reasoning": {
+        const { text, metadata } = block;
+        if (metadata === undefined) return takesThoughts ? [{ reasoning: text, options: {} }] : [];
+        // What is signed goes back as it was given, and in an answer that was cut off it stands elsewhere.
+        return partial === "" ? [{ reasoning: text, options: metadata }] : [];
+      }
+      case "text":
+        return [{ text: block.chars }];
+      case "call":
+        return [{ call: true }];
+    }
+  }
+
   function finish(reason: LanguageModelV3FinishReason): readonly ModelPart[] {
     isFinished = true;
     const said = reasonOf(reason, calls.length > 0);
-    const carry = isNew && calls.length > 0 ? carryOf(blocks.flatMap(carried)) : undefined;
+    const carry = calls.length > 0 ? carryOf(blocks.flatMap(carried)) : undefined;
     return [
       ...calls.map((call): ModelPart => ({ kind: "call", ...call })),
       {
@@ -85,6 +101,7 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
           const told = toldBy(part.rawValue);
           Object.assign(refs, told.refs);
           isEndTold ||= told.finish !== undefined;
+          takesThoughts ||= told.takesThoughts ?? false;
           if (told.usage === undefined) return [];
           usage = mostOf(usage, told.usage);
           return [{ kind: "used", usage }];
@@ -139,18 +156,6 @@ type Block =
   | { readonly kind: "reasoning"; readonly id: string; text: string; metadata: Metadata }
   | { readonly kind: "text"; chars: number }
   | { readonly kind: "call" };
-
-/** Reasoning that is not signed need not go back. */
-function carried(block: Block): readonly CarryBlock[] {
-  switch (block.kind) {
-    case "reasoning":
-      return block.metadata === undefined ? [] : [{ reasoning: block.text, options: block.metadata }];
-    case "text":
-      return [{ text: block.chars }];
-    case "call":
-      return [{ call: true }];
-  }
-}
 
 function merged(a: Metadata, b: Metadata): Metadata {
   if (a === undefined || b === undefined) return a ?? b;

@@ -9,6 +9,8 @@ export interface Told {
   readonly refs?: { readonly [name: string]: string };
   /** Why the answer ends, in the provider's own word. */
   readonly finish?: string;
+  /** Whether it thinks in `reasoning_content`: who writes it so takes it back so, and others refuse it. */
+  readonly takesThoughts?: true;
 }
 
 export function toldBy(chunk: unknown): Told {
@@ -16,11 +18,13 @@ export function toldBy(chunk: unknown): Told {
   const message = isRecord(chunk.message) ? chunk.message : {};
   const usage = usageIn(message.usage) ?? usageIn(chunk.usage);
   const { system_fingerprint: fingerprint } = chunk;
-  const { finish_reason: finish } = choiceIn(chunk);
+  const { finish_reason: finish, delta } = choiceIn(chunk);
+  const thoughts = isRecord(delta) ? delta.reasoning_content : undefined;
   return {
     ...(usage === undefined ? {} : { usage }),
     ...(typeof fingerprint === "string" ? { refs: { system_fingerprint: fingerprint } } : {}),
     ...(typeof finish === "string" && finish !== "" ? { finish } : {}),
+    ...(typeof thoughts === "string" && thoughts !== "" ? { takesThoughts: true } : {}),
   };
 }
 
