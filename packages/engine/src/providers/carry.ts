@@ -12,11 +12,12 @@ export type CarryBlock =
   | { readonly reasoning: string; readonly options: Options }
   /** So many characters of the text. */
   | { readonly text: number }
-  | { readonly call: true };
+  /** With options, where the provider signed the call itself. */
+  | { readonly call: true; readonly options?: Options };
 
 /** Undefined where there is nothing that the provider would miss. */
 export function carryOf(blocks: readonly CarryBlock[]): readonly CarryBlock[] | undefined {
-  return blocks.some((block) => "reasoning" in block) ? blocks : undefined;
+  return blocks.some((block) => "reasoning" in block || "options" in block) ? blocks : undefined;
 }
 
 /** The answer as it was given; undefined where the carry is not of this answer. */
@@ -35,7 +36,11 @@ export function withCarry(
   return carry.flatMap((block): Content => {
     if ("reasoning" in block)
       return [{ type: "reasoning", text: block.reasoning, providerOptions: block.options }];
-    if ("call" in block) return left.splice(0, 1).map(partOf);
+    if ("call" in block)
+      return left.splice(0, 1).map((call) => ({
+        ...partOf(call),
+        ...(block.options === undefined ? {} : { providerOptions: block.options }),
+      }));
     const piece = text.slice(at, at + block.text);
     at += block.text;
     return piece.trim() === "" ? [] : [{ type: "text", text: piece }];

@@ -73,7 +73,7 @@ export function hearing(toolNames: WireNames, partial: string, takesPrefill: boo
       case "text":
         return [{ text: block.chars }];
       case "call":
-        return [{ call: true }];
+        return [block.carry];
     }
   }
 
@@ -130,7 +130,7 @@ export function hearing(toolNames: WireNames, partial: string, takesPrefill: boo
             tool: toolNames.back(part.toolName),
             input: inputOf(part.input),
           });
-          blocks.push({ kind: "call" });
+          blocks.push({ kind: "call", carry: carriedCall(part.providerMetadata) });
           return [];
         case "error":
           throw part.error;
@@ -155,7 +155,14 @@ export function hearing(toolNames: WireNames, partial: string, takesPrefill: boo
 type Block =
   | { readonly kind: "reasoning"; readonly id: string; text: string; metadata: Metadata }
   | { readonly kind: "text"; chars: number }
-  | { readonly kind: "call" };
+  | { readonly kind: "call"; readonly carry: CarryBlock };
+
+/** Gemini signs its calls. The SDK tells of that under the provider's name, and takes it back under Google's. */
+function carriedCall(metadata: Metadata): CarryBlock {
+  const signed = Object.values(metadata ?? {}).find(({ thoughtSignature }) => thoughtSignature !== undefined);
+  if (signed?.thoughtSignature === undefined) return { call: true };
+  return { call: true, options: { google: { thoughtSignature: signed.thoughtSignature } } };
+}
 
 function merged(a: Metadata, b: Metadata): Metadata {
   if (a === undefined || b === undefined) return a ?? b;

@@ -214,6 +214,34 @@ test("reasoning that OpenAI encrypted goes back to it", async () => {
   ]);
 });
 
+test("a call that Gemini signed goes back signed, and one beside it as it was", async () => {
+  const calls = [
+    { call_id: "call_1", tool: "web_fetch", args: "{}", signature: "c2lnbmVk" },
+    { call_id: "call_2", tool: "web_fetch", args: "{}" },
+  ];
+  for (const partial of ["", "Well. "]) {
+    fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, text: "So:", calls, finish: "calls" } }));
+    const heard = await hearAll(modelOf("local", fake.url).stream({ ...plainRequest, partial }, never));
+    const carry: unknown = JSON.parse(JSON.stringify(heard.finished?.carry));
+    const messages: readonly ChatMessage[] = [
+      ...plainRequest.messages,
+      { role: "assistant", content: partial + heard.text, calls: heard.calls, carry },
+      ...heard.calls.map(
+        ({ call_id, tool }): ChatMessage => ({ role: "tool", call_id, tool, ok: true, output: "page" }),
+      ),
+    ];
+    const said = (await send("local", { messages })).messages?.[2];
+    expect(said).toMatchObject({
+      content: `${partial}So:`,
+      tool_calls: [
+        { id: "call_1", extra_content: { google: { thought_signature: "c2lnbmVk" } } },
+        { id: "call_2" },
+      ],
+    });
+    expect(JSON.stringify(said).match(/thought_signature/g)).toHaveLength(1);
+  }
+});
+
 describe("the thoughts of a local model", () => {
   const calls = [{ call_id: "call_1", tool: "web_fetch", args: "{}" }];
   const called: FakeAnswer = { ...plainAnswer, reasoning: "Hm.", text: "So:", calls, finish: "calls" };
