@@ -55,6 +55,23 @@ describe("Claude", () => {
     expect((await bodyOf(anthropicModel, model, request)).thinking).toEqual(thinking);
   });
 
+  test("it thinks about a person's words behind results without thoughts, however it takes them", async () => {
+    const message = "a final `assistant` message must start with a thinking block";
+    const body = JSON.stringify({ type: "error", error: { type: "invalid_request_error", message } });
+    const isOneTurn = ({ body }: { readonly body: unknown }): boolean =>
+      JSON.stringify((body as { readonly messages: readonly Body[] }).messages.at(-1)).includes(
+        "tool_result",
+      );
+    fake.script((request) =>
+      isOneTurn(request) ? { kind: "refusal", status: 400, body } : { kind: "answer", answer: said },
+    );
+    const model = anthropicModel({ model: "claude-sonnet-4-5", key: secretKey, baseUrl: fake.url });
+    const messages: readonly ChatMessage[] = [...answered(), { role: "user", content: "And?" }];
+    expect((await hearAll(model.stream({ ...plainRequest, messages }, never))).text).toBe("Hi");
+    expect(fake.requests.map(isOneTurn)).toEqual([true, false]);
+    expect(fake.requests[1]?.body).toMatchObject({ thinking: budget });
+  });
+
   test("its thoughts go back signed, before the call that they led to", async () => {
     const { messages } = await bodyOf(anthropicModel, "claude-sonnet-5-5", { messages: answered(carry) });
     expect((messages as readonly Body[])[1]?.content).toMatchObject([

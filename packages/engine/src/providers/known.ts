@@ -15,7 +15,7 @@ export interface Opening extends Pick<AiModelOptions, "clock" | "limits" | "keyN
 export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model {
   const takesPrefill = claudeBefore46.test(model);
   const thinking = takesPrefill ? (thinksByBudget.test(model) ? byBudget : never) : asItSeesFit;
-  return aiModel({
+  const opened = aiModel({
     ...rest,
     provider: "anthropic",
     model,
@@ -27,6 +27,11 @@ export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model
     secrets: [key],
     providerOptions: thinking,
   });
+  // A person's words behind results that came without thoughts begin a turn, in which it may think. Where they are taken
+  // for a part of the turn before, an answer ends that.
+  const isSameTurn = ({ kind, message }: ModelFailure): boolean =>
+    kind === "refused" && /must start with a thinking block/i.test(message);
+  return orElse(opened, replying(opened), isSameTurn);
 }
 
 /** Claude 4.6 and everything after it answers a prefill with 400. */
