@@ -121,10 +121,11 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
   return interrupted(loop, usage);
 }
 
-/** What one model wants back means nothing to another. */
-function ownCarries(request: ModelRequest, { name }: Model): ModelRequest {
+/** What one model wants back means nothing to another, nor to one of the same name elsewhere. */
+function ownCarries(request: ModelRequest, { name, provider }: Model): ModelRequest {
   const messages = request.messages.map((message) => {
-    if (message.role !== "assistant" || message.carry === undefined || message.by === name) return message;
+    if (message.role !== "assistant" || message.carry === undefined) return message;
+    if (message.by?.name === name && message.by.provider === provider) return message;
     const { carry: _, ...others } = message;
     return others;
   });

@@ -43,4 +43,5 @@ export async function finish(loop: Loop, work: Work): Promise<void> {
 const reasons: { readonly [finishReason: string]: string } = {
   length: "the answer was cut off at the model's length limit",
   filtered: "the provider withheld some of the answer",
+  other: "the provider ended the answer for a reason of its own",
 };

@@ -50,7 +50,7 @@ export const limits = {
   historyReadMsMax: 1000,
   historyMs: 60_000,
   historyTenantsMax: 100,
-  /** How long a model may take to begin an answer … */
+  /** How long a model may take to begin an answer (a local one as long as it may be silent) … */
   firstPartMsMax: 60_000,
   /** … to go on with it: one that thinks unseen is silent for minutes … */
   silenceMsMax: 5 * 60_000,

@@ -36,9 +36,9 @@ export type ChatMessage =
       readonly role: "assistant";
       readonly content: string;
       readonly calls: readonly Call[];
-      /** As it came with `finished`, and the name of the model that it came from. */
+      /** As it came with `finished`, and the model that it came from. */
       readonly carry?: unknown;
-      readonly by?: string;
+      readonly by?: Pick<Model, "name" | "provider">;
     }
   | {
       readonly role: "tool";

@@ -104,6 +104,21 @@ describe("a run with fallbacks", () => {
     }
   });
 
+  test("hands nothing that one provider signed to another, though the model has the same name", async () => {
+    const calls = [{ call_id: "c1", tool: "look_up", args: "{}" }];
+    const called: FakeAnswer = { ...plainAnswer, reasoning: "Hm.", calls, finish: "calls" };
+    first.script((_, n) => (n === 0 ? { kind: "answer", answer: called } : unauthorized));
+    second.script(answering(() => ({ kind: "answer", answer: said })));
+    const same = { ...asked, fallback_models: ["local/claude-sonnet-5-5"] };
+    const events = await endedRun(server.url, await startRun(server.url, same));
+    expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
+    // The one who signed it has it back, as long as it is asked.
+    expect(JSON.stringify(first.requests[1]?.body)).toContain('"thinking":"Hm."');
+    const body = JSON.stringify(second.requests[0]?.body);
+    expect(body).toContain('"tool_calls"');
+    expect(body).not.toContain("Hm.");
+  });
+
   test("leaves a model that calls too much, and pays for what it said", async () => {
     const calls = Array.from({ length: limits.callsPerAnswerMax + 1 }, (_, n) => ({
       call_id: `c${n}`,

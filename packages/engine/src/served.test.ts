@@ -124,12 +124,13 @@ describe.each(wires)("$model", ({ model, wire, keyName, env }) => {
     expect(record.cost).toEqual({ usd: expect.closeTo(2 * price(own) + 2 * price(aside), 10), known: true });
   });
 
-  test("what the provider signed goes back with the result of its call", async () => {
+  test("what the provider signed, or thinks in the open, goes back with the result of its call", async () => {
     await run((n) => answer(n === 0 ? called : said));
     const [, second] = fake.requests.filter(({ body }) => !JSON.stringify(body).includes("conversation"));
     const body = JSON.stringify(second?.body);
     if (wire === anthropicWire) expect(body).toContain('"signature":"c2lnbmVk"');
     if (wire === responsesWire) expect(body).toContain('"encrypted_content":"ZW5jcnlwdGVk"');
+    if (wire === chatWire) expect(body).toContain(`"reasoning_content":"${called.reasoning}"`);
     expect(body).toContain("found");
   });
 

@@ -194,7 +194,7 @@ export function advance(work: Work, event: Event): Work {
 }
 
 /** An answer is whole: it becomes part of the conversation, and its calls are what is to be done. */
-function answered(work: Work, { carry, model }: Facts): Work {
+function answered(work: Work, { carry }: Facts): Work {
   if (work.answer?.purpose !== undefined) return { ...work, answer: null };
   const content = work.answer?.text ?? "";
   const calls = work.calls.map(({ call_id, tool, input, plan_step }) => ({
@@ -206,7 +206,7 @@ function answered(work: Work, { carry, model }: Facts): Work {
     ? work.messages
     : [
         ...work.messages,
-        { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry, by: String(model) }) },
+        { role: "assistant", content, calls, ...(carry === undefined ? {} : { carry, by: work.asker }) },
       ];
   // A plan is no answer.
   const finished = calls.length === 0 && work.state !== "planning";

@@ -1,8 +1,10 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Clock } from "../clock.js";
+import { limits } from "../limits.js";
 import { ModelFailure } from "../model.js";
-import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
+import { type FakeProvider, fakeProvider, type Turn } from "../testing/fake-provider.js";
 import {
   type Heard,
   hearAll,
@@ -13,6 +15,7 @@ import {
   secretKey,
 } from "../testing/under-test.js";
 import { type FakeAnswer, plainAnswer } from "../testing/wires/answer.js";
+import { chatWire } from "../testing/wires/chat.js";
 import { aiModel } from "./ai-sdk.js";
 
 let fake: FakeProvider;
@@ -249,6 +252,72 @@ describe.each(kinds)("%s", (kind) => {
     const heard = hearAll(modelOf(kind, fake.url, { limits }).stream(plainRequest, never));
     await expect(heard).rejects.toMatchObject({ kind: "timeout", message: expect.stringContaining(words) });
     await (await asked).hungUp;
+  });
+
+  test("a server that says it is at it has begun, though it says nothing else", async () => {
+    const before = ": keep-alive\n\n";
+    const turn: Turn = { kind: "answer", answer, before, silentAfterBytes: before.length };
+    fake.script(() => turn);
+    const limits = { ...patient, silenceMsMax: 50 };
+    const heard = hearAll(modelOf(kind, fake.url, { limits }).stream(plainRequest, never));
+    await expect(heard).rejects.toThrow("fell silent");
+  });
+
+  test("what a server says on the side is no part of its answer", async () => {
+    fake.script(() => ({ kind: "answer", answer, before: ": keep-alive\n\n: keep-alive\n\n" }));
+    expect(await ask()).toMatchObject({ text: answer.text, finished: { reason: "calls" } });
+  });
+
+  test("a local model has as long to begin as it may be silent, others a minute", async () => {
+    fake.script(() => ({ kind: "answer", answer }));
+    const delaysMs: number[] = [];
+    const clock: Clock = {
+      nowMs: () => 0,
+      after(delayMs) {
+        delaysMs.push(delayMs);
+        return () => {};
+      },
+    };
+    await hearAll(modelOf(kind, fake.url, { clock }).stream(plainRequest, never));
+    expect(delaysMs[0]).toBe(kind === "local" ? limits.silenceMsMax : limits.firstPartMsMax);
+  });
+});
+
+describe("a server that ends its answers in its own way", () => {
+  const said: FakeAnswer = { ...plainAnswer, text: "Hello there" };
+  const hear = (change: (wire: string) => string): Promise<Heard> => {
+    const body = change(chatWire.encode(said, "llama"));
+    const headers = { "content-type": "text/event-stream" };
+    fake.script(() => ({ kind: "refusal", status: 200, headers, body }));
+    return hearAll(modelOf("local", fake.url).stream(plainRequest, never));
+  };
+  const blank = (wire: string): string => wire.replaceAll('"finish_reason":null', '"finish_reason":""');
+  const ending = (reason: string) => (wire: string) =>
+    wire.replace('"finish_reason":"stop"', `"finish_reason":"${reason}"`);
+
+  test.each(["abort", "insufficient_system_resource", "error"])(
+    "has broken it off where it says %s",
+    async (reason) => {
+      await expect(hear(ending(reason))).rejects.toSatisfy(failed("broken"));
+    },
+  );
+
+  test("has broken it off where it never says why", async () => {
+    await expect(hear((wire) => blank(ending("")(wire)))).rejects.toSatisfy(failed("broken"));
+    await expect(hear((wire) => blank(wire.slice(0, wire.indexOf(" ther"))))).rejects.toSatisfy(
+      failed("broken"),
+    );
+  });
+
+  test("has ended it where it says so once, with blanks before and after", async () => {
+    expect((await hear(blank)).finished?.reason).toBe("stop");
+    const blanksAfter = '"choices":[{"index":0,"delta":{},"finish_reason":""}]';
+    const heard = await hear((wire) => blank(wire).replace('"choices":[]', blanksAfter));
+    expect(heard).toMatchObject({ text: "Hello there", finished: { reason: "other" } });
+  });
+
+  test("has ended it where it gives another reason", async () => {
+    expect((await hear(ending("eos_token"))).finished?.reason).toBe("other");
   });
 });
 

@@ -4,11 +4,7 @@
 // Calls are given only with the end of the answer. An answer that breaks off may end in half a call that looks whole,
 // and the next try writes its calls anew: who has heard of a call already would make it twice.
 
-import type {
-  LanguageModelV3,
-  LanguageModelV3CallOptions,
-  LanguageModelV3StreamPart,
-} from "@ai-sdk/provider";
+import type { LanguageModelV3, LanguageModelV3CallOptions } from "@ai-sdk/provider";
 import { type Clock, systemClock } from "../clock.js";
 import { type Model, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
 import { type AnswerLimits, answerLimits, deadlines } from "./deadlines.js";
@@ -18,13 +14,15 @@ import { promptFor } from "./prompt.js";
 
 export type ProviderOptions = NonNullable<LanguageModelV3CallOptions["providerOptions"]>;
 
+type Fetch = typeof fetch;
+
 export interface AiModelOptions {
   /** As `anthropic/…` says it. */
   readonly provider: string;
   /** As the provider calls it. */
   readonly model: string;
-  /** Asked for at the first answer: the SDK of a provider is loaded where it is used. */
-  readonly open: () => Promise<LanguageModelV3>;
+  /** Asked for with each answer, which has a line of its own: the SDK of a provider is loaded where it is used. */
+  readonly open: (fetch: Fetch) => Promise<LanguageModelV3>;
   readonly takesPrefill: boolean;
   /** Whether a tool's result may hold pictures. */
   readonly takesPictures?: boolean;
@@ -39,20 +37,11 @@ export interface AiModelOptions {
 
 export function aiModel(options: AiModelOptions): Model {
   const { provider, model: name, takesPrefill, clock = systemClock } = options;
-  let opening: Promise<LanguageModelV3> | undefined;
-  const opened = (): Promise<LanguageModelV3> => {
-    opening ??= options.open().catch((cause: unknown) => {
-      // Not for good: what was missing for a moment may be there at the next try.
-      opening = undefined;
-      throw new ModelFailure("broken", `${provider} could not be opened`, 0, { cause });
-    });
-    return opening;
-  };
   return {
     name,
     provider,
     takesPrefill,
-    stream: (request, signal) => answer({ ...options, open: opened }, clock, request, signal),
+    stream: (request, signal) => answer(options, clock, request, signal),
   };
 }
 
@@ -64,12 +53,9 @@ async function* answer(
 ): AsyncGenerator<ModelPart, void, undefined> {
   signal.throwIfAborted();
   const { provider, open, takesPrefill, takesPictures = false, secrets = [], keyName } = options;
-  const languageModel = await open();
-  // Loading takes a moment, and who aborts meanwhile is not told below.
-  signal.throwIfAborted();
   const providerOptions = options.providerOptions?.(request);
   const prompt = promptFor(request, takesPrefill, takesPictures);
-  const heard = hearing(prompt.toolNames, takesPrefill ? request.partial : "", request.partial === "");
+  const heard = hearing(prompt.toolNames, request.partial, takesPrefill);
   const hangUp = new AbortController();
   const stop = (): void => hangUp.abort(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
@@ -79,19 +65,25 @@ async function* answer(
     hangUp.abort(missed);
   });
   try {
-    const { stream, response } = await languageModel.doStream({
-      ...prompt.options,
-      ...(providerOptions === undefined ? {} : { providerOptions }),
-      abortSignal: hangUp.signal,
-      // They tell of usage before the end, and count as signs of life.
-      includeRawChunks: true,
+    const languageModel = await open(heeding(due.heard)).catch((cause: unknown) => {
+      throw new ModelFailure("broken", `${provider} could not be opened`, 0, { cause });
     });
+    // Loading takes a moment, and who has aborted meanwhile is asked nothing for.
+    signal.throwIfAborted();
+    const { stream, response } = await due.listen(
+      languageModel.doStream({
+        ...prompt.options,
+        ...(providerOptions === undefined ? {} : { providerOptions }),
+        abortSignal: hangUp.signal,
+        // They tell of usage before the end.
+        includeRawChunks: true,
+      }),
+    );
     heard.headers(response?.headers ?? {});
     const reader = stream.getReader();
     for (;;) {
       const { done, value } = await due.listen(reader.read());
       if (done) break;
-      if (isSignOfLife(value)) due.heard();
       for (const part of heard.hear(value)) yield part;
       if (heard.isFinished()) return;
     }
@@ -109,7 +101,17 @@ async function* answer(
   }
 }
 
-/** `stream-start` is the SDK's own. */
-function isSignOfLife({ type }: LanguageModelV3StreamPart): boolean {
-  return type !== "stream-start";
+/** A fetch that tells of all that comes of an answer: the SDK keeps a server's comments to itself. */
+function heeding(onBytes: () => void): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (!response.ok || response.body === null) return response;
+    const told = new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, controller) {
+        onBytes();
+        controller.enqueue(bytes);
+      },
+    });
+    return new Response(response.body.pipeThrough(told), response);
+  };
 }

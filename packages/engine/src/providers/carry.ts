@@ -1,6 +1,6 @@
 // Providers that think before they call a tool want their thoughts back with the tool's result, signed, unchanged and
-// in their place among the text and the calls. An answer's carry is that order: the reasoning itself, and for text and
-// calls only where they stood, since the log has them already.
+// in their place among the text and the calls; some want them though nothing is signed. An answer's carry is that order:
+// the reasoning itself, and for text and calls only where they stood, since the log has them already.
 
 import type { LanguageModelV3Message } from "@ai-sdk/provider";
 import type { Call } from "../model.js";
@@ -12,11 +12,12 @@ export type CarryBlock =
   | { readonly reasoning: string; readonly options: Options }
   /** So many characters of the text. */
   | { readonly text: number }
-  | { readonly call: true };
+  /** With options, where the provider signed the call itself. */
+  | { readonly call: true; readonly options?: Options };
 
 /** Undefined where there is nothing that the provider would miss. */
 export function carryOf(blocks: readonly CarryBlock[]): readonly CarryBlock[] | undefined {
-  return blocks.some((block) => "reasoning" in block) ? blocks : undefined;
+  return blocks.some((block) => "reasoning" in block || "options" in block) ? blocks : undefined;
 }
 
 /** The answer as it was given; undefined where the carry is not of this answer. */
@@ -35,7 +36,11 @@ export function withCarry(
   return carry.flatMap((block): Content => {
     if ("reasoning" in block)
       return [{ type: "reasoning", text: block.reasoning, providerOptions: block.options }];
-    if ("call" in block) return left.splice(0, 1).map(partOf);
+    if ("call" in block)
+      return left.splice(0, 1).map((call) => ({
+        ...partOf(call),
+        ...(block.options === undefined ? {} : { providerOptions: block.options }),
+      }));
     const piece = text.slice(at, at + block.text);
     at += block.text;
     return piece.trim() === "" ? [] : [{ type: "text", text: piece }];

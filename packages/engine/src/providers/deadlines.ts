@@ -1,5 +1,6 @@
 // How long an answer may take to begin, to go on and to end. The time in which nobody listens does not count against
-// the provider, so silence is measured only while a part is waited for.
+// the provider, so silence is measured only while a part is waited for. Any byte breaks it: servers that are at it say so in
+// comments, long before there is a part.
 
 import type { Clock } from "../clock.js";
 import { limits } from "../limits.js";
@@ -14,10 +15,10 @@ export interface AnswerLimits {
 export const answerLimits: AnswerLimits = limits;
 
 export interface Deadlines {
-  /** A part has come. */
+  /** A sign of life has come. */
   heard(): void;
-  /** Waits for the next one. */
-  listen<T>(next: Promise<T>): Promise<T>;
+  /** Waits for the next part. */
+  listen<T>(next: PromiseLike<T>): Promise<T>;
   stop(): void;
 }
 
@@ -30,20 +31,27 @@ export function deadlines(
   const ring = (words: string): void =>
     late((provider) => new ModelFailure("timeout", `${provider} ${words}`));
   let hasBegun = false;
+  let isListening = false;
+  let endSilence = (): void => {};
+  const waitAnew = (): void => {
+    endSilence();
+    endSilence = clock.after(silenceMsMax, () => ring(`fell silent for ${silenceMsMax} ms`));
+  };
   const endFirst = clock.after(firstPartMsMax, () => ring(`did not begin to answer in ${firstPartMsMax} ms`));
   const endAnswer = clock.after(answerMsMax, () => ring(`did not end its answer in ${answerMsMax} ms`));
   return {
     heard() {
-      if (hasBegun) return;
       hasBegun = true;
       endFirst();
+      if (isListening) waitAnew();
     },
     async listen(next) {
-      if (!hasBegun) return await next;
-      const endSilence = clock.after(silenceMsMax, () => ring(`fell silent for ${silenceMsMax} ms`));
+      isListening = true;
+      if (hasBegun) waitAnew();
       try {
         return await next;
       } finally {
+        isListening = false;
         endSilence();
       }
     },

@@ -20,18 +20,20 @@ export interface Hearing {
 
 type Metadata = Extract<LanguageModelV3StreamPart, { type: "reasoning-end" }>["providerMetadata"];
 
-/** `prefill` is what the provider was handed as its own; a carry is only of an answer that began here. */
-export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): Hearing {
+/** `partial` is what was said of the answer before, by a try that broke off. */
+export function hearing(toolNames: WireNames, partial: string, takesPrefill: boolean): Hearing {
   const calls: Call[] = [];
   const writing = new Map<string, string>();
   /** Calls of which some arguments were heard. */
   const argued = new Set<string>();
-  const blocks: Block[] = [];
+  const blocks: Block[] = partial === "" ? [] : [{ kind: "text", chars: partial.length }];
   const refs: { [name: string]: string } = {};
   let usage: ModelUsage | undefined;
   let isFinished = false;
+  let isEndTold = false;
+  let takesThoughts = false;
   // Trailing blanks of a prefill are not sent (providers refuse them), so the model says them once more.
-  let blanks = prefill.slice(prefill.trimEnd().length);
+  let blanks = takesPrefill ? partial.slice(partial.trimEnd().length) : "";
 
   function note(name: string, value: string | undefined): void {
     if (value !== undefined && value !== "") refs[name] = value;
@@ -62,6 +64,21 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
     return text === "" ? [] : [{ kind: "reasoning", text }];
   }
 
+  function carried(block: Block): readonly CarryBlock[] {
+    switch (block.kind) {
+      case "reasoning": {
+        const { text, metadata } = block;
+        if (metadata === undefined) return takesThoughts ? [{ reasoning: text, options: {} }] : [];
+        // What is signed goes back as it was given, and in an answer that was cut off it stands elsewhere.
+        return partial === "" ? [{ reasoning: text, options: metadata }] : [];
+      }
+      case "text":
+        return [{ text: block.chars }];
+      case "call":
+        return [block.carry];
+    }
+  }
+
   function finish(reason: LanguageModelV3FinishReason): readonly ModelPart[] {
     isFinished = true;
     const said = reasonOf(reason, calls.length > 0);
@@ -69,7 +86,7 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
     // Cut off before its first argument, it would be a call without any, and run as such.
     if (last !== undefined && (said === "length" || said === "filtered") && !argued.has(last.call_id))
       calls.splice(-1, 1, { ...last, input: "" });
-    const carry = isNew && calls.length > 0 ? carryOf(blocks.flatMap(carried)) : undefined;
+    const carry = calls.length > 0 ? carryOf(blocks.flatMap(carried)) : undefined;
     return [
       ...calls.map((call): ModelPart => ({ kind: "call", ...call })),
       {
@@ -89,6 +106,8 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
         case "raw": {
           const told = toldBy(part.rawValue);
           Object.assign(refs, told.refs);
+          isEndTold ||= told.finish !== undefined;
+          takesThoughts ||= told.takesThoughts ?? false;
           if (told.usage === undefined) return [];
           usage = mostOf(usage, told.usage);
           return [{ kind: "used", usage }];
@@ -118,13 +137,13 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
             tool: toolNames.back(part.toolName),
             input: inputOf(part.input),
           });
-          blocks.push({ kind: "call" });
+          blocks.push({ kind: "call", carry: carriedCall(part.providerMetadata) });
           return [];
         case "error":
           throw part.error;
         case "finish":
-          // The SDK ends every stream with a finish; where the provider gave none, it has no reason of its own.
-          if (part.finishReason.unified === "error" || isMadeUp(part.finishReason)) return [];
+          // The SDK ends every stream with a finish, also one that the provider has not ended.
+          if (part.finishReason.unified === "error" || isBroken(part.finishReason, isEndTold)) return [];
           usage = mostOf(usage, usageOf(part.usage));
           return finish(part.finishReason);
         default:
@@ -143,18 +162,13 @@ export function hearing(toolNames: WireNames, prefill: string, isNew: boolean): 
 type Block =
   | { readonly kind: "reasoning"; readonly id: string; text: string; metadata: Metadata }
   | { readonly kind: "text"; chars: number }
-  | { readonly kind: "call" };
+  | { readonly kind: "call"; readonly carry: CarryBlock };
 
-/** Reasoning that is not signed need not go back. */
-function carried(block: Block): readonly CarryBlock[] {
-  switch (block.kind) {
-    case "reasoning":
-      return block.metadata === undefined ? [] : [{ reasoning: block.text, options: block.metadata }];
-    case "text":
-      return [{ text: block.chars }];
-    case "call":
-      return [{ call: true }];
-  }
+/** Gemini signs its calls. The SDK tells of that under the provider's name, and takes it back under Google's. */
+function carriedCall(metadata: Metadata): CarryBlock {
+  const signed = Object.values(metadata ?? {}).find(({ thoughtSignature }) => thoughtSignature !== undefined);
+  if (signed?.thoughtSignature === undefined) return { call: true };
+  return { call: true, options: { google: { thoughtSignature: signed.thoughtSignature } } };
 }
 
 function merged(a: Metadata, b: Metadata): Metadata {
@@ -163,8 +177,19 @@ function merged(a: Metadata, b: Metadata): Metadata {
   return Object.fromEntries([...names].map((name) => [name, { ...a[name], ...b[name] }]));
 }
 
-function isMadeUp({ unified, raw }: LanguageModelV3FinishReason): boolean {
-  return unified === "other" && raw === undefined;
+/** How servers say that they had to leave in the middle. */
+const brokenOff: ReadonlySet<string> = new Set([
+  "abort",
+  "aborted",
+  "cancelled",
+  "error",
+  "network_error",
+  "insufficient_system_resource",
+]);
+
+/** Some write `""` into every chunk, and go on with it after the end: then it is no reason, and takes none away. */
+function isBroken({ unified, raw }: LanguageModelV3FinishReason, isEndTold: boolean): boolean {
+  return unified === "other" && (raw === undefined || (raw === "" ? !isEndTold : brokenOff.has(raw)));
 }
 
 function reasonOf({ unified }: LanguageModelV3FinishReason, hasCalls: boolean) {

@@ -5,7 +5,7 @@ import type { ChatMessage, ModelRequest } from "../model.js";
 import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
 import { hearAll, never, plainRequest, secretKey } from "../testing/under-test.js";
 import { type FakeAnswer, plainAnswer } from "../testing/wires/answer.js";
-import { anthropicModel, openaiModel } from "./known.js";
+import { anthropicModel, localModel, openaiModel } from "./known.js";
 
 let fake: FakeProvider;
 beforeAll(async () => {
@@ -55,6 +55,23 @@ describe("Claude", () => {
     expect((await bodyOf(anthropicModel, model, request)).thinking).toEqual(thinking);
   });
 
+  test("it thinks about a person's words behind results without thoughts, however it takes them", async () => {
+    const message = "a final `assistant` message must start with a thinking block";
+    const body = JSON.stringify({ type: "error", error: { type: "invalid_request_error", message } });
+    const isOneTurn = ({ body }: { readonly body: unknown }): boolean =>
+      JSON.stringify((body as { readonly messages: readonly Body[] }).messages.at(-1)).includes(
+        "tool_result",
+      );
+    fake.script((request) =>
+      isOneTurn(request) ? { kind: "refusal", status: 400, body } : { kind: "answer", answer: said },
+    );
+    const model = anthropicModel({ model: "claude-sonnet-4-5", key: secretKey, baseUrl: fake.url });
+    const messages: readonly ChatMessage[] = [...answered(), { role: "user", content: "And?" }];
+    expect((await hearAll(model.stream({ ...plainRequest, messages }, never))).text).toBe("Hi");
+    expect(fake.requests.map(isOneTurn)).toEqual([true, false]);
+    expect(fake.requests[1]?.body).toMatchObject({ thinking: budget });
+  });
+
   test("its thoughts go back signed, before the call that they led to", async () => {
     const { messages } = await bodyOf(anthropicModel, "claude-sonnet-5-5", { messages: answered(carry) });
     expect((messages as readonly Body[])[1]?.content).toMatchObject([
@@ -98,5 +115,40 @@ describe("OpenAI", () => {
     const model = openaiModel({ model: "gpt-6.1-sol", key: secretKey, baseUrl: fake.url });
     await expect(hearAll(model.stream(plainRequest, never))).rejects.toMatchObject({ kind: "refused" });
     expect(fake.requests).toHaveLength(1);
+  });
+});
+
+describe("a local model", () => {
+  const steered: readonly ChatMessage[] = [...answered(), { role: "user", content: "Mind the gap." }];
+  const rolesIn = (body: unknown): readonly unknown[] =>
+    (body as { readonly messages: readonly Body[] }).messages.map(({ role }) => role);
+  const isOutOfTurn = ({ body }: { readonly body: unknown }): boolean =>
+    rolesIn(body).join().includes("tool,user");
+  const ask = { ...plainRequest, messages: steered };
+
+  test.each([
+    [400, { object: "error", message: "Unexpected role 'user' after role 'tool'", code: "3230" }],
+    [500, { error: { code: 500, message: "conversation roles must alternate user and assistant roles" } }],
+  ])(
+    "that answers %i %j is asked with an answer before a person's words, from then on",
+    async (status, error) => {
+      fake.script((request) =>
+        isOutOfTurn(request)
+          ? { kind: "refusal", status, body: JSON.stringify(error) }
+          : { kind: "answer", answer: said },
+      );
+      const model = localModel({ model: "mistral", key: "", baseUrl: fake.url });
+      for (let i = 0; i < 2; i++) expect((await hearAll(model.stream(ask, never))).text).toBe("Hi");
+      expect(fake.requests.map(isOutOfTurn)).toEqual([true, false, false]);
+      expect(rolesIn(fake.requests[1]?.body)).toEqual([
+        ...["system", "user", "assistant", "tool", "assistant", "user"],
+      ]);
+    },
+  );
+
+  test("that takes them where they were said is asked so", async () => {
+    expect(rolesIn(await bodyOf(localModel, "llama", ask))).toEqual([
+      ...["system", "user", "assistant", "tool", "user"],
+    ]);
   });
 });

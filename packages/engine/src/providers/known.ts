@@ -1,7 +1,9 @@
 // The providers that are known by name, each opened with a key and nothing from the process's environment.
 
-import { type Model, ModelFailure, type ModelPart, type ModelRequest } from "../model.js";
+import type { Model, ModelFailure, ModelRequest } from "../model.js";
 import { type AiModelOptions, aiModel, type ProviderOptions } from "./ai-sdk.js";
+import { type AnswerLimits, answerLimits } from "./deadlines.js";
+import { orElse, replying } from "./or-else.js";
 
 export interface Opening extends Pick<AiModelOptions, "clock" | "limits" | "keyName"> {
   readonly model: string;
@@ -13,19 +15,24 @@ export interface Opening extends Pick<AiModelOptions, "clock" | "limits" | "keyN
 export function anthropicModel({ model, key, baseUrl, ...rest }: Opening): Model {
   const takesPrefill = claudeBefore46.test(model);
   const thinking = takesPrefill ? (thinksByBudget.test(model) ? byBudget : never) : asItSeesFit;
-  return aiModel({
+  const opened = aiModel({
     ...rest,
     provider: "anthropic",
     model,
-    async open() {
+    async open(fetch) {
       const { createAnthropic } = await import("@ai-sdk/anthropic");
-      return createAnthropic({ apiKey: key, baseURL: baseUrl }).languageModel(model);
+      return createAnthropic({ apiKey: key, baseURL: baseUrl, fetch }).languageModel(model);
     },
     takesPrefill,
     takesPictures: true,
     secrets: [key],
     providerOptions: thinking,
   });
+  // A person's words behind results that came without thoughts begin a turn, in which it may think. Where they are taken
+  // for a part of the turn before, an answer ends that.
+  const isSameTurn = ({ kind, message }: ModelFailure): boolean =>
+    kind === "refused" && /must start with a thinking block/i.test(message);
+  return orElse(opened, replying(opened), isSameTurn);
 }
 
 /** Claude 4.6 and everything after it answers a prefill with 400. */
@@ -66,9 +73,9 @@ export function openaiModel({ model, key, baseUrl, ...rest }: Opening): Model {
       ...rest,
       provider: "openai",
       model,
-      async open() {
+      async open(fetch) {
         const { createOpenAI } = await import("@ai-sdk/openai");
-        return createOpenAI({ apiKey: key, baseURL: baseUrl }).responses(model);
+        return createOpenAI({ apiKey: key, baseURL: baseUrl, fetch }).responses(model);
       },
       takesPrefill: false,
       takesPictures: true,
@@ -81,39 +88,26 @@ export function openaiModel({ model, key, baseUrl, ...rest }: Opening): Model {
         },
       }),
     });
-  return summarising(opened({ reasoningSummary: "auto" }), opened({}));
-}
-
-/** Organisations that OpenAI has not verified are refused an answer with summaries. They get one without. */
-function summarising(model: Model, plain: Model): Model {
-  let isRefused = false;
-  return {
-    ...model,
-    async *stream(request, signal): AsyncGenerator<ModelPart, void, undefined> {
-      try {
-        if (!isRefused) return yield* model.stream(request, signal);
-      } catch (error) {
-        isRefused =
-          error instanceof ModelFailure && error.kind === "refused" && /summar(y|ies)/i.test(error.message);
-        if (!isRefused) throw error;
-      }
-      yield* plain.stream(request, signal);
-    },
-  };
+  // Organisations that OpenAI has not verified are refused an answer with summaries. They get one without.
+  const isUnverified = ({ kind, message }: ModelFailure): boolean =>
+    kind === "refused" && /summar(y|ies)/i.test(message);
+  return orElse(opened({ reasoningSummary: "auto" }), opened({}), isUnverified);
 }
 
 /** Whatever speaks chat completions: a server on this machine, or somebody's gateway. */
 export function localModel({ model, key, baseUrl, ...rest }: Opening): Model {
-  return aiModel({
+  const opened = aiModel({
+    limits: loadingLimits,
     ...rest,
     provider: "local",
     model,
-    async open() {
+    async open(fetch) {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       const provider = createOpenAICompatible({
         name: "local",
         baseURL: baseUrl,
         includeUsage: true,
+        fetch,
         ...(key === "" ? {} : { apiKey: key }),
       });
       return provider.languageModel(model);
@@ -121,4 +115,12 @@ export function localModel({ model, key, baseUrl, ...rest }: Opening): Model {
     takesPrefill: false,
     secrets: [key],
   });
+  // Mistral's models, and the templates of others, want an answer between a result and what a person says: a steer is
+  // delivered just there. Not all of them say so with 400.
+  const isOutOfTurn = ({ message }: ModelFailure): boolean =>
+    /unexpected role|roles must alternate/i.test(message);
+  return orElse(opened, replying(opened), isOutOfTurn);
 }
+
+/** One that is loaded first, or reads a long prompt on a small machine, is silent for as long as one that thinks. */
+const loadingLimits: AnswerLimits = { ...answerLimits, firstPartMsMax: answerLimits.silenceMsMax };

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ChatMessage, ModelRequest } from "../model.js";
-import { type FakeProvider, fakeProvider } from "../testing/fake-provider.js";
+import { type FakeProvider, fakeProvider, type Turn } from "../testing/fake-provider.js";
 import { hearAll, type Kind, kinds, modelOf, never, plainRequest } from "../testing/under-test.js";
-import { plainAnswer } from "../testing/wires/answer.js";
+import { type FakeAnswer, plainAnswer } from "../testing/wires/answer.js";
+import { chatWire } from "../testing/wires/chat.js";
 
 let fake: FakeProvider;
 beforeAll(async () => {
@@ -279,4 +280,75 @@ test.each([
     expect(sent.length).toBeLessThan(110_000);
     expect(sent).toMatch(/xxx.*\[… 9\d{5} bytes left out; the log has them …\].*xxx/);
   }
+});
+
+test("a call that Gemini signed goes back signed, and one beside it as it was", async () => {
+  const calls = [
+    { call_id: "call_1", tool: "web_fetch", args: "{}", signature: "c2lnbmVk" },
+    { call_id: "call_2", tool: "web_fetch", args: "{}" },
+  ];
+  for (const partial of ["", "Well. "]) {
+    fake.script(() => ({ kind: "answer", answer: { ...plainAnswer, text: "So:", calls, finish: "calls" } }));
+    const heard = await hearAll(modelOf("local", fake.url).stream({ ...plainRequest, partial }, never));
+    const carry: unknown = JSON.parse(JSON.stringify(heard.finished?.carry));
+    const messages: readonly ChatMessage[] = [
+      ...plainRequest.messages,
+      { role: "assistant", content: partial + heard.text, calls: heard.calls, carry },
+      ...heard.calls.map(
+        ({ call_id, tool }): ChatMessage => ({ role: "tool", call_id, tool, ok: true, output: "page" }),
+      ),
+    ];
+    const said = (await send("local", { messages })).messages?.[2];
+    expect(said).toMatchObject({
+      content: `${partial}So:`,
+      tool_calls: [
+        { id: "call_1", extra_content: { google: { thought_signature: "c2lnbmVk" } } },
+        { id: "call_2" },
+      ],
+    });
+    expect(JSON.stringify(said).match(/thought_signature/g)).toHaveLength(1);
+  }
+});
+
+describe("the thoughts of a local model", () => {
+  const calls = [{ call_id: "call_1", tool: "web_fetch", args: "{}" }];
+  const called: FakeAnswer = { ...plainAnswer, reasoning: "Hm.", text: "So:", calls, finish: "calls" };
+
+  /** What it is handed of an answer with a call, once the call has been made. */
+  async function handedBack(turn: Turn, partial = ""): Promise<Wire | undefined> {
+    fake.script(() => turn);
+    const heard = await hearAll(modelOf("local", fake.url).stream({ ...plainRequest, partial }, never));
+    const { carry } = JSON.parse(JSON.stringify(heard.finished)) as { readonly carry?: unknown };
+    const messages: readonly ChatMessage[] = [
+      ...plainRequest.messages,
+      { role: "assistant", content: partial + heard.text, calls: heard.calls, carry },
+      { role: "tool", call_id: "call_1", tool: "web.fetch", ok: true, output: "page" },
+    ];
+    return (await send("local", { messages })).messages?.[2];
+  }
+  const answered: Turn = { kind: "answer", answer: called };
+
+  test("go back with the calls they led to", async () => {
+    expect(await handedBack(answered)).toMatchObject({
+      content: "So:",
+      reasoning_content: "Hm.",
+      tool_calls: [{ id: "call_1" }],
+    });
+  });
+
+  test("go back also where the answer had been cut off before", async () => {
+    expect(await handedBack(answered, "Well. ")).toMatchObject({
+      content: "Well. So:",
+      reasoning_content: "Hm.",
+      tool_calls: [{ id: "call_1" }],
+    });
+  });
+
+  test("do not go back to a server that spells them in another way", async () => {
+    const body = chatWire.encode(called, "llama").replaceAll("reasoning_content", "reasoning");
+    const headers = { "content-type": "text/event-stream" };
+    const said = await handedBack({ kind: "refusal", status: 200, headers, body });
+    expect(said).toMatchObject({ content: "So:", tool_calls: [{ id: "call_1" }] });
+    expect(JSON.stringify(said)).not.toContain("Hm.");
+  });
 });

@@ -7,6 +7,10 @@ import type { ModelUsage } from "../model.js";
 export interface Told {
   readonly usage?: ModelUsage;
   readonly refs?: { readonly [name: string]: string };
+  /** Why the answer ends, in the provider's own word. */
+  readonly finish?: string;
+  /** Whether it thinks in `reasoning_content`: who writes it so takes it back so, and others refuse it. */
+  readonly takesThoughts?: true;
 }
 
 export function toldBy(chunk: unknown): Told {
@@ -14,10 +18,20 @@ export function toldBy(chunk: unknown): Told {
   const message = isRecord(chunk.message) ? chunk.message : {};
   const usage = usageIn(message.usage) ?? usageIn(chunk.usage);
   const { system_fingerprint: fingerprint } = chunk;
+  const { finish_reason: finish, delta } = choiceIn(chunk);
+  const thoughts = isRecord(delta) ? delta.reasoning_content : undefined;
   return {
     ...(usage === undefined ? {} : { usage }),
     ...(typeof fingerprint === "string" ? { refs: { system_fingerprint: fingerprint } } : {}),
+    ...(typeof finish === "string" && finish !== "" ? { finish } : {}),
+    ...(typeof thoughts === "string" && thoughts !== "" ? { takesThoughts: true } : {}),
   };
+}
+
+/** What a chunk of a chat completion says. */
+function choiceIn({ choices }: Members): Members {
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  return isRecord(choice) ? choice : {};
 }
 
 export function usageOf({ inputTokens, outputTokens }: LanguageModelV3Usage): ModelUsage {
@@ -44,17 +58,14 @@ function usageIn(usage: unknown): ModelUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const details = isRecord(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const outDetails = isRecord(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
-  // Anthropic counts what the cache gave and took beside the input.
   const cached = count(usage.cache_read_input_tokens);
+  // Gateways tell the same in two spellings. Only Anthropic's own counts what the cache gave and took beside the input.
+  const beside = cached + count(usage.cache_creation_input_tokens);
   return {
-    input_tokens:
-      count(usage.prompt_tokens) +
-      count(usage.input_tokens) +
-      cached +
-      count(usage.cache_creation_input_tokens),
-    output_tokens: count(usage.completion_tokens) + count(usage.output_tokens),
+    input_tokens: count(usage.prompt_tokens) || count(usage.input_tokens) + beside,
+    output_tokens: count(usage.completion_tokens) || count(usage.output_tokens),
     reasoning_tokens: count(outDetails.reasoning_tokens),
-    cached_tokens: cached + count(details.cached_tokens),
+    cached_tokens: count(details.cached_tokens) || cached,
   };
 }
 
@@ -62,6 +73,8 @@ function count(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-function isRecord(value: unknown): value is { readonly [member: string]: unknown } {
+type Members = { readonly [member: string]: unknown };
+
+function isRecord(value: unknown): value is Members {
   return typeof value === "object" && value !== null;
 }

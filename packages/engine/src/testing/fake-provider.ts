@@ -21,6 +21,8 @@ export type Turn =
       readonly contentType?: string;
       /** Puts this before the wire's last event. */
       readonly insert?: string;
+      /** Puts this before its first. */
+      readonly before?: string;
     }
   | {
       readonly kind: "refusal";
@@ -118,7 +120,7 @@ async function speak(
     "x-request-id": "req_fake",
     "request-id": "req_fake",
   });
-  const bytes = bytesOf(wire.encode(turn.answer, model), turn.insert);
+  const bytes = bytesOf((turn.before ?? "") + wire.encode(turn.answer, model), turn.insert);
   const endsAt = turn.cut?.afterBytes ?? turn.silentAfterBytes ?? bytes.length;
   for (const piece of piecesOf(bytes.subarray(0, endsAt), turn.pieceBytes)) {
     if (response.destroyed) return;

@@ -3,7 +3,7 @@
 export interface FakeAnswer {
   readonly reasoning: string;
   readonly text: string;
-  readonly calls: readonly { readonly call_id: string; readonly tool: string; readonly args: string }[];
+  readonly calls: readonly FakeCall[];
   readonly finish: "stop" | "calls" | "length";
   readonly usage: {
     readonly input: number;
@@ -15,6 +15,14 @@ export interface FakeAnswer {
   readonly error?: { readonly type: string; readonly message: string };
   /** How many characters go into one delta. */
   readonly deltaChars: number;
+}
+
+interface FakeCall {
+  readonly call_id: string;
+  readonly tool: string;
+  readonly args: string;
+  /** As Gemini signs its calls in a chat. */
+  readonly signature?: string;
 }
 
 export const plainAnswer: FakeAnswer = {

@@ -18,8 +18,17 @@ export const chatWire: FakeWire = {
       say({ role: "assistant", content: "" }),
       ...deltasOf(reasoning, deltaChars).map((reasoning_content) => say({ reasoning_content })),
       ...deltasOf(text, deltaChars).map((content) => say({ content })),
-      ...calls.flatMap(({ call_id: id, tool: name, args }, index) => [
-        say({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
+      ...calls.flatMap(({ call_id: id, tool: name, args, signature: thought_signature }, index) => [
+        say({
+          tool_calls: [
+            {
+              ...{ index, id, type: "function", function: { name, arguments: "" } },
+              ...(thought_signature === undefined
+                ? {}
+                : { extra_content: { google: { thought_signature } } }),
+            },
+          ],
+        }),
         ...deltasOf(args, deltaChars).map((piece) =>
           say({ tool_calls: [{ index, function: { arguments: piece } }] }),
         ),
