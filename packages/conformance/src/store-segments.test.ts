@@ -242,6 +242,24 @@ describe("segments", { timeout: lawMsMax }, () => {
       for (const key of keys) expect(await wholeLog(store, key, "full")).toHaveLength(rounds + 2);
     }));
 
+  it("of one run that cannot be written keep no other run's events in memory", () =>
+    onTrial(openSqlite(server, { hotEventsMax: 10 }), async (trial) => {
+      const [damaged, live] = [await newRun(trial), await newRun(trial)];
+      sql(trial.folder, (db) =>
+        db.exec(
+          `CREATE TRIGGER no BEFORE INSERT ON segments WHEN NEW.log = '${damaged.run_id}'
+           BEGIN SELECT RAISE(ABORT, 'damaged'); END`,
+        ),
+      );
+      for (let n = 0; n < 20; n++) await trial.ingest.append(damaged, [numbered(n)]);
+      for (let n = 0; n < 120; n++) {
+        await trial.ingest.append(live, [numbered(n)]);
+        trial.clock.pass(1000);
+      }
+      expect(hotEvents(trial.folder)).toBeLessThan(60);
+      for (const key of [damaged, live]) await expectSoundTree(trial.store, key);
+    }));
+
   it("that cannot be written keep no append waiting and no close", () =>
     onTrial(openSqlite(server, { hotEventsMax: 10 }), async (trial) => {
       const key = await newRun(trial);

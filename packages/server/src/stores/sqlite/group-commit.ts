@@ -279,18 +279,20 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     asOf: number,
   ): Promise<CompactionStep | undefined> {
     if (compactionIsDue()) {
+      let step: CompactionStep | undefined;
       try {
         const headAfter: HeadOf = (tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log);
-        const step = compact.step(headAfter, asOf, rows);
+        step = compact.step(headAfter, asOf, rows);
         if (step !== undefined) {
           await writer.write([...list, ...step.writes]);
           return step;
         }
       } catch (error) {
         observe?.compactionFailed(error);
-        // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
-        compactAfterMs = clock.monotonic() + compactPauseMs;
+        if (writer.condition === "ok") step?.failed();
       }
+      // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
+      compactAfterMs = clock.monotonic() + compactPauseMs;
     }
     if (list.length > 0) await writer.write(list);
     return undefined;
