@@ -260,6 +260,17 @@ describe("segments", { timeout: lawMsMax }, () => {
       for (const key of [damaged, live]) await expectSoundTree(trial.store, key);
     }));
 
+  it("begin while what is in memory is little, also where most of it is what events are about", () =>
+    onTrial(openSqlite(server), async ({ ingest, store }) => {
+      const key = await newRun({ ingest });
+      const names = Array.from({ length: 32 }, (_, i) => [`${"n".repeat(60)}_${i}`, "x".repeat(128)]);
+      const said: Draft = { ...numbered(1), scope: Object.fromEntries(names) };
+      await ingest.append(key, Array(100).fill(said));
+      expect((store as server.Store).levels().hotBytes).toBeGreaterThan(600_000);
+      const { events } = await store.read(key, "full", 2, 64 * 1024);
+      expect(events.length).toBeLessThan(12);
+    }));
+
   it("that cannot be written keep no append waiting and no close", () =>
     onTrial(openSqlite(server, { hotEventsMax: 10 }), async (trial) => {
       const key = await newRun(trial);
