@@ -3,12 +3,13 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
 import type { Draft } from "@runwire/protocol";
 import * as server from "@runwire/server";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { openSqlite } from "./suites/store/server-module.js";
-import { wholeLog } from "./suites/store/soundness.js";
+import { expectSoundTree, wholeLog } from "./suites/store/soundness.js";
 import {
   caseCount,
   freshSpawn,
@@ -178,6 +179,34 @@ describe("retention", { timeout: lawMsMax }, () => {
       expect(await trial.store.isErased(late)).toBe(true);
     }));
 
+  it("of a tree that is damaged keeps no other tree, nor its full view [RW-RETAIN-1]", () =>
+    onTrial(open, async (trial) => {
+      const { store } = retainedOn(trial);
+      await store.setTenantSettings("acme", { retention: { ...defaults, full_days: 7 } });
+      const old = [await tree(trial, "error"), await tree(trial, "error"), await tree(trial, "error")];
+      trial.clock.pass(30 * dayMs);
+      const views = [await tree(trial, "done"), await tree(trial, "done"), await tree(trial, "done")];
+      trial.clock.pass(7 * dayMs);
+      const [lost, unread] = [old[1] as Key, views[0] as Key];
+      const refuse = (name: string, when: string) =>
+        `CREATE TRIGGER ${name} BEFORE ${when} BEGIN SELECT RAISE(ABORT, 'damaged'); END`;
+      sql(trial.folder, refuse("no_1", `DELETE ON runs WHEN OLD.run_id = '${lost.run_id}'`));
+      sql(trial.folder, refuse("no_2", `INSERT ON segments WHEN NEW.log = '${unread.run_id}'`));
+      const state = async () => ({
+        kept: (await Promise.all(old.map(trial.store.isErased))).map((isErased) => !isErased),
+        full: (await Promise.all(views.map(trial.store.head))).map((head) => head?.fullGone === false),
+      });
+      const swept = server.retention(store, trial.clock, () => {});
+      await expect(swept.sweep()).rejects.toThrow(/damaged/);
+      expect(await state()).toEqual({ kept: [false, true, false], full: [true, false, false] });
+      await trial.reopen();
+      expect(await state()).toEqual({ kept: [false, true, false], full: [true, false, false] });
+      for (const key of [lost, unread]) await expectSoundTree(trial.store, key);
+      for (const name of ["no_1", "no_2"]) sql(trial.folder, `DROP TRIGGER ${name}`);
+      await retainedOn(trial).retained.sweep();
+      expect(await state()).toEqual({ kept: [false, false, false], full: [false, false, false] });
+    }));
+
   for (const hotEventsMax of [100_000, 4]) {
     it(`leaves nothing of a full view in any file, with ${hotEventsMax} hot events [RW-RETAIN-3]`, () =>
       onTrial(openSqlite(server, { hotEventsMax }), async (trial) => {
@@ -250,6 +279,15 @@ async function tree(
   await trial.ingest.append(key, [spawn, { type: "text.delta", payload: { text: "a" } }, more]);
   if (state !== null) await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state } }]);
   return key;
+}
+
+function sql(folder: string, command: string): void {
+  const db = new DatabaseSync(join(folder, "runwire.db"), { timeout: 10_000 });
+  try {
+    db.exec(command);
+  } finally {
+    db.close();
+  }
 }
 
 function filesWith(folder: string, word: string): readonly string[] {

@@ -146,6 +146,33 @@ describe("a disk that fails where nobody waits for an answer", () => {
     }));
 });
 
+describe("a program that reads the database for long", () => {
+  it("keeps no append waiting, and the log beside the database shrinks when it has read", () =>
+    onTrial(openSqlite(server), async ({ folder, ingest, store }) => {
+      const key = await newRun({ ingest });
+      const wal = join(folder, "runwire.db-wal");
+      const other = new DatabaseSync(join(folder, "runwire.db"));
+      let slowestMs = 0;
+      try {
+        other.exec("BEGIN");
+        other.prepare("SELECT count(*) FROM runs").get();
+        await ingest.append(key, [{ type: "custom", payload: {} }]);
+        truncateSync(wal, 65 * 1024 * 1024);
+        // In each of these seconds somebody sees that it is too long.
+        for (const untilMs = performance.now() + 4000; performance.now() < untilMs; ) {
+          const beganMs = performance.now();
+          await ingest.append(key, [{ type: "custom", payload: {} }]);
+          slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+        }
+      } finally {
+        other.close();
+      }
+      expect(slowestMs).toBeLessThan(1500);
+      const walBytes = () => (store as server.Store).levels().walBytes;
+      await expect.poll(walBytes, { timeout: 15_000 }).toBeLessThan(64 * 1024 * 1024);
+    }));
+});
+
 describe("a hot row", () => {
   it("with a flipped bit in any column is refused at the start, in one line that names the file", () =>
     onTrial(openSqlite(server), async (trial) => {

@@ -242,6 +242,35 @@ describe("segments", { timeout: lawMsMax }, () => {
       for (const key of keys) expect(await wholeLog(store, key, "full")).toHaveLength(rounds + 2);
     }));
 
+  it("of one run that cannot be written keep no other run's events in memory", () =>
+    onTrial(openSqlite(server, { hotEventsMax: 10 }), async (trial) => {
+      const [damaged, live] = [await newRun(trial), await newRun(trial)];
+      sql(trial.folder, (db) =>
+        db.exec(
+          `CREATE TRIGGER no BEFORE INSERT ON segments WHEN NEW.log = '${damaged.run_id}'
+           BEGIN SELECT RAISE(ABORT, 'damaged'); END`,
+        ),
+      );
+      for (let n = 0; n < 20; n++) await trial.ingest.append(damaged, [numbered(n)]);
+      for (let n = 0; n < 120; n++) {
+        await trial.ingest.append(live, [numbered(n)]);
+        trial.clock.pass(1000);
+      }
+      expect(hotEvents(trial.folder)).toBeLessThan(60);
+      for (const key of [damaged, live]) await expectSoundTree(trial.store, key);
+    }));
+
+  it("begin while what is in memory is little, also where most of it is what events are about", () =>
+    onTrial(openSqlite(server), async ({ ingest, store }) => {
+      const key = await newRun({ ingest });
+      const names = Array.from({ length: 32 }, (_, i) => [`${"n".repeat(60)}_${i}`, "x".repeat(128)]);
+      const said: Draft = { ...numbered(1), scope: Object.fromEntries(names) };
+      await ingest.append(key, Array(100).fill(said));
+      expect((store as server.Store).levels().hotBytes).toBeGreaterThan(600_000);
+      const { events } = await store.read(key, "full", 2, 64 * 1024);
+      expect(events.length).toBeLessThan(12);
+    }));
+
   it("that cannot be written keep no append waiting and no close", () =>
     onTrial(openSqlite(server, { hotEventsMax: 10 }), async (trial) => {
       const key = await newRun(trial);

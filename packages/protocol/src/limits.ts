@@ -43,6 +43,9 @@ export const limits = {
   openNodesMax: 64,
   /** Requests of one run, answered ones too: no id is asked under twice, so all are remembered. */
   requestsPerRunMax: 10_000,
+  /** Numbers of a run's `usage` that are summed up, and the longest name of one. */
+  usageNamesMax: 200,
+  usageNameCharsMax: 100,
   /** What people have said to a run and it has not taken up. */
   steersWaitingMax: 100,
   leaseMsDefault: 30_000,

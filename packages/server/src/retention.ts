@@ -136,14 +136,20 @@ export function retention(
         break;
       }
     }
-    if (trees.length > 0) {
-      await store.eraseTrees(trees);
-      report("info", "retention erased", { ...trees.reduce(plus, nothing) });
-    }
-    if (views.length > 0) {
-      await store.dropFullViews(views);
-      report("info", "retention dropped full views", { ...views.reduce(plus, nothing) });
-    }
+    // Trees that cannot be erased are no reason to keep full views.
+    const failures: unknown[] = [];
+    const removed = async (what: string, batch: EndedTree[], remove: Store["eraseTrees"]): Promise<void> => {
+      if (batch.length === 0) return;
+      try {
+        await remove(batch);
+        report("info", what, { ...batch.reduce(plus, nothing) });
+      } catch (error) {
+        failures.push(error);
+      }
+    };
+    await removed("retention erased", trees, store.eraseTrees);
+    await removed("retention dropped full views", views, store.dropFullViews);
+    if (failures.length > 0) throw failures[0];
     return isFull(trees) || isFull(views) || from !== "";
   }
 

@@ -48,7 +48,7 @@ export interface Store {
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
   eraseTree(root: RunKey): Promise<void>;
-  /** Many at once, for the price of one. */
+  /** Many at once, for the price of one. One that cannot be erased keeps no other, and is told when those are gone. */
   eraseTrees(roots: readonly RunKey[]): Promise<void>;
   /** Removes the full view of trees that have ended; the default view still answers. */
   dropFullViews(roots: readonly RunKey[]): Promise<void>;

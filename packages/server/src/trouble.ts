@@ -4,7 +4,7 @@ import { RunwireError } from "@runwire/protocol";
 import type { Rooms } from "./rooms.js";
 import type { StoreObserver } from "./store.js";
 
-/** Commits and reads that fail do so one after the other; the log hears of them this often, the metrics of each. */
+/** What fails does so one after the other; the log hears of it this often, the metrics of each. */
 const repeatMs = 10_000;
 
 export function storeObserver({
@@ -28,7 +28,7 @@ export function storeObserver({
     },
     compactionFailed(error) {
       metrics.compactionFailed();
-      report("warn", "compaction failed", { error: String(error) });
+      tellSeldom("compaction failed", error);
     },
     readFailed(error) {
       metrics.readFailed();

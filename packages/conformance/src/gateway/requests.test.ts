@@ -56,6 +56,30 @@ describe("a request for a person", () => {
     expect(await stateOf(run_id)).toBe("running");
   });
 
+  it("knows the same answer again, and another, also where it is long [RW-CONTROL-4]", async () => {
+    const run_id = await createRun(server.url);
+    await append(
+      server.url,
+      run_id,
+      say("approval.requested", { approval_id: "appr_1", call_id: "call_1" }),
+      say("clarify.requested", { clarify_id: "clar_1", question: "which?" }),
+    );
+    const approve = (text: string) =>
+      control(server.url, run_id, "approvals/appr_1", { decision: "once", input: { text } });
+    const clarify = (answer: unknown) => control(server.url, run_id, "clarifications/clar_1", { answer });
+    // The second lies beside the log, where it comes first.
+    for (const [answer, chars] of [
+      [approve, 10_000],
+      [clarify, 100_000],
+    ] as const) {
+      const long = "x".repeat(chars);
+      const statuses = [];
+      for (const given of [long, long, `${long}y`]) statuses.push((await answer(given)).status);
+      expect(statuses).toEqual([200, 200, 409]);
+    }
+    expect((await approve("y")).text).toContain("`once`, with arguments of its own");
+  });
+
   it("that nobody made is 404, also one of the other kind or of another run", async () => {
     const run_id = await createRun(server.url);
     const other = await createRun(server.url);

@@ -101,6 +101,19 @@ describe("lines", { timeout: 60_000 }, () => {
       }),
     ));
 
+  it("are cut by what they hold, what their events are about among it", () => {
+    const at = JSON.stringify({ trace_id: "x".repeat(6000) });
+    const some = Array.from({ length: 200 }, (_, i) => {
+      const id = `evt_${String(i).padStart(26, "0")}`;
+      return new StoredEvent(id, "2026-11-16T10:00:00.000Z", "custom", log, null, i + 1, 0, "{}", at);
+    });
+    const all = stored(some);
+    expect(all.length).toBeGreaterThan(5);
+    for (const { bytes } of all) expect(bytes.length).toBeLessThan(256 * 1024);
+    const [range] = toRanges(0, stretchOf(some));
+    expect(range?.weights.all).toBeGreaterThan(200 * 6000);
+  });
+
   it("weigh as much as their events", () =>
     fc.assert(
       fc.property(events, (some) => {

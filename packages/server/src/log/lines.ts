@@ -77,7 +77,8 @@ export function seqOf(lines: Lines, i: number): number {
 
 /** As `weightOf` the event. */
 export function lineWeight(lines: Lines, i: number): number {
-  return envelopeBytes + payloadEndOf(lines, i) - payloadStartOf(lines, i);
+  const scopeBytes = Math.max(0, endOf(lines, i) - 1 - scopeStartOf(lines, i));
+  return envelopeBytes + payloadEndOf(lines, i) - payloadStartOf(lines, i) + scopeBytes;
 }
 
 export function eventOf(lines: Lines, i: number): StoredEvent {
@@ -88,7 +89,7 @@ export function eventOf(lines: Lines, i: number): StoredEvent {
   const prefix = bytes.toString("utf8", start, payloadEnd);
   const childAt = childStart(lines, i);
   const pos = firstPos + i;
-  const scopeAt = payloadEnd + `,"pos":${pos},"scope":`.length;
+  const scopeAt = scopeStartOf(lines, i);
   return new StoredEvent(
     prefix.slice(idAt, idAt + idChars),
     prefix.slice(tsAt, tsAt + tsChars),
@@ -101,6 +102,11 @@ export function eventOf(lines: Lines, i: number): StoredEvent {
     scopeAt < end ? bytes.toString("utf8", scopeAt, end - 1) : null,
     prefix,
   );
+}
+
+/** Where the scope begins, of an event that has one. */
+function scopeStartOf(lines: Lines, i: number): number {
+  return payloadEndOf(lines, i) + `,"pos":${lines.firstPos + i},"scope":`.length;
 }
 
 /** Where the value of `child_id` begins. */

@@ -89,5 +89,6 @@ export const envelopeBytes = 200;
 
 /** About what an event costs on a wire. */
 export function weightOf(e: Event): number {
-  return envelopeBytes + (e instanceof StoredEvent ? Buffer.byteLength(e.payloadText) : 0);
+  if (!(e instanceof StoredEvent)) return envelopeBytes;
+  return envelopeBytes + Buffer.byteLength(e.payloadText) + Buffer.byteLength(e.scopeText ?? "");
 }

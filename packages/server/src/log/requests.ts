@@ -1,5 +1,6 @@
 // What a run asks of people: its approvals and questions, and how each was answered.
 
+import { createHash } from "node:crypto";
 import { type Facts, isObject, type Mine, withMember } from "@runwire/protocol";
 import { type Asked, shownApproval, shownQuestion } from "./asked.js";
 import type { Record } from "./record.js";
@@ -9,7 +10,7 @@ export interface Request {
   readonly status: "pending" | "resolved" | "closed";
   readonly expires_at: string | null;
   readonly call_id: string | null;
-  /** The answer as JSON text: the same answer again is not a conflict. */
+  /** The answer as JSON text, or what stands for it: the same answer again is not a conflict. */
   readonly answer: string | null;
   /** What is asked, as long as it is open. */
   readonly asked: Asked | null;
@@ -77,5 +78,13 @@ export function answerOf(kind: Request["kind"], p: Facts): string {
   const member = kind === "approval" ? "input" : "answer";
   const { spilled } = p;
   const given = isObject(spilled) && Object.hasOwn(spilled, member) ? spilled[member] : (p[member] ?? null);
-  return JSON.stringify(kind === "approval" ? [p.decision, given] : given);
+  return JSON.stringify(kind === "approval" ? [brief(p.decision), brief(given)] : brief(given));
+}
+
+const answerCharsMax = 200;
+
+/** A run's answers are all kept with its head, so of a long one its hash is. */
+function brief(given: unknown): unknown {
+  const text = JSON.stringify(given) ?? "";
+  return text.length > answerCharsMax ? `sha256:${createHash("sha256").update(text).digest("hex")}` : given;
 }

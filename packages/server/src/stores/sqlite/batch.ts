@@ -4,7 +4,6 @@ import { type Head, isEnded } from "../../log/head.js";
 import { type Allowance, isFeed, type Place, type Record } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import { type RunMap, runMap } from "../../run-map.js";
-import type { RunKey } from "../../store.js";
 import { addHot, type HotRow } from "./hot-row.js";
 import type { Write } from "./schema.js";
 
@@ -19,9 +18,14 @@ export interface Batch {
   /** Heads as this batch leaves them. */
   readonly fresh: RunMap<Head>;
   /** Of these, the ones that are stored themselves. */
-  readonly kept: RunMap<RunKey>;
+  readonly kept: RunMap<KeptHead>;
   /** Rows that belong to no log. */
   readonly others: Write[];
+}
+
+export interface KeptHead {
+  readonly head: Head;
+  readonly text: string;
 }
 
 export function newBatch(): Batch {
@@ -58,10 +62,9 @@ export function writesOf(batch: Batch, rows: readonly HotRow[], asOf: number, ag
     const { root_id } = (fresh.get(tenant, run_id) as Head).run;
     list.push(["allow", tenant, session_id ?? "", tool, root_id, run_id, approval_id, at]);
   }
-  for (const { tenant, run_id } of kept.values()) {
-    const head = fresh.get(tenant, run_id);
-    if (head === undefined) continue;
-    list.push(["keepHead", tenant, run_id, asOf, JSON.stringify(head)]);
+  for (const { head, text } of kept.values()) {
+    const { tenant, run_id } = head.run;
+    list.push(["keepHead", tenant, run_id, asOf, text]);
     if (isEnded(head)) list.push(["endRun", head.state, ageMs, tenant, run_id]);
   }
   for (const write of others) list.push(write);

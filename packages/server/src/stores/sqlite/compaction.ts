@@ -3,6 +3,7 @@
 // `segments` is one transaction, so an event is always in exactly one of them.
 
 import { limits } from "@runwire/protocol";
+import type { Clock } from "../../clock.js";
 import { type Head, isEnded } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
@@ -13,17 +14,22 @@ import type { SegmentReader } from "./segment-reader.js";
 import { segmentBytesMin, toSegments } from "./segments.js";
 
 export interface CompactionParts {
+  readonly clock: Clock;
   readonly hot: Hot;
   readonly segments: SegmentReader;
   readonly heads: RunMap<Head>;
   readonly hotEventsMax: number;
   readonly hotBytesMax: number;
+  /** Hears of a tree of which no segments could be made. */
+  readonly failed?: ((error: unknown) => void) | undefined;
 }
 
 export interface CompactionStep {
   readonly writes: readonly Write[];
   /** To be called after the commit. */
   done(): void;
+  /** To be called where it was refused for what it is. */
+  failed(): void;
 }
 
 const stepBytes = 512 * 1024;
@@ -35,19 +41,34 @@ const behindMax = 4;
 const largeStepBytes = 2 * limits.batchBytesMax;
 /** What a log costs beside its rows: the last segment of both views may be small, and is written again. */
 const logBytes = 2 * segmentBytesMin;
+/**
+ * What is damaged of one tree must not keep others in memory: one that cannot be moved rests. Which one of several that
+ * was, nobody is told; for as long they move one by one.
+ */
+const restMs = 60_000;
+
+/** Rows of one tree, and what they become. */
+interface Moving {
+  readonly oldest: OldestRows;
+  readonly writes: readonly Write[];
+}
 
 export type HeadOf = (tenant: string, log: string) => Head | undefined;
 
 export interface Compaction {
   isDue(): boolean;
-  /** What the next step writes, given the heads as the commit it belongs to leaves them, and the rows that it brings. */
+  /**
+   * What the next step writes, given the heads as the commit it belongs to leaves them, and the rows that it brings;
+   * undefined where nothing is due, or what is cannot be moved now.
+   */
   step(headOf: HeadOf, asOf: number, brought: readonly HotRow[]): CompactionStep | undefined;
   /** The same of one tree, due or not. */
   stepOf(root: RunKey, headOf: HeadOf, asOf: number): CompactionStep | undefined;
 }
 
 export function compaction(parts: CompactionParts): Compaction {
-  const { hot, segments, heads, hotEventsMax, hotBytesMax } = parts;
+  const { clock, hot, segments, heads, hotEventsMax, hotBytesMax, failed } = parts;
+  let oneByOneUntilMs = Number.NEGATIVE_INFINITY;
   const isOver = (times: number): boolean =>
     hot.records > times * hotEventsMax || hot.bytes > times * hotBytesMax;
   const isDue = (): boolean => isOver(1);
@@ -56,31 +77,45 @@ export function compaction(parts: CompactionParts): Compaction {
   function step(headOf: HeadOf, asOf: number, brought: readonly HotRow[]): CompactionStep | undefined {
     if (!isDue()) return undefined;
     const wanted = isOver(behindMax) ? weigh(brought) : { records: 0, bytes: 0 };
-    const trees: OldestRows[] = [];
+    const nowMs = clock.monotonic();
+    const moving: Moving[] = [];
     let room = roomBytes();
-    for (const root of hot.roots()) {
+    for (const root of hot.roots(nowMs)) {
       const oldest = hot.oldest(room, root);
       if (oldest === undefined) break;
-      trees.push(oldest);
+      try {
+        moving.push({ oldest, writes: segmentsOf(oldest, headOf, asOf) });
+      } catch (error) {
+        hot.rest(root, nowMs + restMs);
+        failed?.(error);
+        continue;
+      }
       const { records, bytes } = weigh(oldest.rows);
       wanted.records -= records;
       wanted.bytes -= bytes;
       room -= bytes + oldest.logs.size * logBytes;
-      if (room <= 0 || (wanted.records <= 0 && wanted.bytes <= 0)) break;
+      if (room <= 0 || (wanted.records <= 0 && wanted.bytes <= 0) || nowMs < oneByOneUntilMs) break;
     }
-    return stepWith(trees, headOf, asOf);
+    return moving.length === 0 ? undefined : stepWith(moving);
   }
 
   function stepOf(root: RunKey, headOf: HeadOf, asOf: number): CompactionStep | undefined {
     const oldest = hot.oldest(roomBytes(), root);
-    return oldest === undefined ? undefined : stepWith([oldest], headOf, asOf);
+    return oldest && stepWith([{ oldest, writes: segmentsOf(oldest, headOf, asOf) }]);
   }
 
-  function stepWith(trees: readonly OldestRows[], headOf: HeadOf, asOf: number): CompactionStep {
-    const rows = trees.flatMap((oldest) => oldest.rows.map(({ row }) => row));
-    const writes: Write[] = [["dropHot", JSON.stringify(rows)]];
-    for (const oldest of trees) writes.push(...segmentsOf(oldest, headOf, asOf));
-    return { writes, done: () => trees.forEach(forget) };
+  function stepWith(moving: readonly Moving[]): CompactionStep {
+    const rows = moving.flatMap(({ oldest }) => oldest.rows.map(({ row }) => row));
+    return {
+      writes: [["dropHot", JSON.stringify(rows)], ...moving.flatMap(({ writes }) => writes)],
+      done: () => moving.forEach(forget),
+      failed() {
+        const untilMs = clock.monotonic() + restMs;
+        const [{ oldest }, ...others] = moving as [Moving, ...Moving[]];
+        if (others.length > 0) oneByOneUntilMs = untilMs;
+        else hot.rest({ tenant: oldest.tenant, run_id: oldest.root }, untilMs);
+      },
+    };
   }
 
   function segmentsOf({ tenant, logs }: OldestRows, headOf: HeadOf, asOf: number): readonly Write[] {
@@ -113,7 +148,7 @@ export function compaction(parts: CompactionParts): Compaction {
     return writes;
   }
 
-  function forget(oldest: OldestRows): void {
+  function forget({ oldest }: Moving): void {
     const { tenant, logs } = oldest;
     hot.drop(oldest);
     for (const log of logs.keys()) {

@@ -29,6 +29,13 @@ export interface EraserParts {
   readonly erased: (roots: readonly RunKey[]) => Promise<void>;
 }
 
+interface Tree {
+  readonly tenant: string;
+  readonly root_id: string;
+  readonly members: readonly RunKey[];
+}
+
+/** What cannot be removed keeps nothing else from going, and is told when that has gone. */
 export interface Eraser {
   eraseTrees(roots: readonly RunKey[]): Promise<void>;
   dropFullViews(roots: readonly RunKey[]): Promise<void>;
@@ -41,37 +48,73 @@ export function eraser(parts: EraserParts): Eraser {
     parts;
   let isInLog = false;
 
-  /** All the runs of these trees; a root that is not there has none. */
-  function membersOf(roots: readonly RunKey[]): readonly RunKey[] {
-    return roots.flatMap(({ tenant, run_id: root_id }) =>
-      runs.tree(tenant, root_id).map(({ run_id }) => ({ tenant, run_id })),
-    );
+  /** Each with all its runs; a root that is not there has none, and is left out. */
+  function treesOf(roots: readonly RunKey[]): readonly Tree[] {
+    return roots
+      .map(({ tenant, run_id: root_id }) => {
+        const members = runs.tree(tenant, root_id).map(({ run_id }) => ({ tenant, run_id }));
+        return { tenant, root_id, members };
+      })
+      .filter(({ members }) => members.length > 0);
+  }
+
+  /** Writes what removes them: together or, where that fails, one by one. What is damaged of one keeps no other. */
+  async function remove(
+    trees: readonly Tree[],
+    writesOf: (tree: Tree) => readonly Write[],
+    failures: unknown[],
+  ): Promise<readonly Tree[]> {
+    if (trees.length === 0) return trees;
+    try {
+      await writer.write(trees.flatMap(writesOf));
+      return trees;
+    } catch (error) {
+      if (trees.length === 1 || writer.condition !== "ok") throw error;
+    }
+    const gone: Tree[] = [];
+    for (const tree of trees) {
+      try {
+        await writer.write(writesOf(tree));
+        gone.push(tree);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    return gone;
   }
 
   async function eraseTrees(roots: readonly RunKey[]): Promise<void> {
     const blobs = new Map<string, string[]>();
+    const failures: unknown[] = [];
+    let left: readonly Tree[] = [];
     await commits.exclusively(async () => {
-      const gone = membersOf(roots);
-      if (gone.length === 0) return;
-      for (const { tenant, run_id } of roots)
-        blobs.set(tenant, [...(blobs.get(tenant) ?? []), ...runs.blobsOf(tenant, run_id)]);
+      const trees = treesOf(roots);
+      const refs = trees.map(({ tenant, root_id }) => runs.blobsOf(tenant, root_id));
       const erasedAt = new Date(clock.now()).toISOString();
-      const rows = roots.flatMap(({ tenant, run_id }) => hot.rowsOf(tenant, run_id));
-      await writer.write([
-        ["dropHot", JSON.stringify(rows)],
-        ...roots.flatMap(({ tenant, run_id }): Write[] => [
-          ["dropBlobRefs", tenant, run_id],
-          ["disallowBy", tenant, run_id],
-        ]),
-        ...gone.flatMap((run) => erasing(run, erasedAt)),
-      ]);
-      for (const { tenant, run_id } of roots) hot.dropTree(tenant, run_id);
-      for (const run of gone) {
-        heads.delete(run.tenant, run.run_id);
-        watch.forget(run.tenant, run.run_id);
-        moved(run);
+      const gone = await remove(
+        trees,
+        ({ tenant, root_id, members }) => [
+          ["dropHot", JSON.stringify(hot.rowsOf(tenant, root_id))],
+          ["dropBlobRefs", tenant, root_id],
+          ["disallowBy", tenant, root_id],
+          ...members.flatMap((run) => erasing(run, erasedAt)),
+        ],
+        failures,
+      );
+      left = trees.filter((tree) => !gone.includes(tree));
+      for (const tree of gone) {
+        const { tenant, root_id, members } = tree;
+        blobs.set(tenant, [...(blobs.get(tenant) ?? []), ...(refs[trees.indexOf(tree)] ?? [])]);
+        hot.dropTree(tenant, root_id);
+        for (const run of members) {
+          heads.delete(run.tenant, run.run_id);
+          watch.forget(run.tenant, run.run_id);
+          moved(run);
+        }
       }
     });
+    const isGone = ({ tenant, run_id }: RunKey): boolean =>
+      !left.some((tree) => tree.root_id === run_id && tree.tenant === tenant);
     // The rows are gone, so nobody can erase the tree again: what fails here keeps nothing else from going.
     await doEach([
       ...[...blobs].map(
@@ -79,8 +122,9 @@ export function eraser(parts: EraserParts): Eraser {
           () =>
             unreferred(tenant, refs),
       ),
-      () => erased(roots),
+      () => erased(roots.filter(isGone)),
       emptyLog,
+      () => tell(failures),
     ]);
   }
 
@@ -92,38 +136,52 @@ export function eraser(parts: EraserParts): Eraser {
   }
 
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {
+    const failures: unknown[] = [];
     await commits.exclusively(async (asOf) => {
       const ended = roots.filter(({ tenant, run_id }) => {
         const head = headOf(tenant, run_id);
         return head !== undefined && isEnded(head) && !head.fullGone;
       });
-      if (ended.length === 0) return;
-      // A hot row holds an event for both views: the tree becomes segments first, of which one view's are dropped.
+      const cold: RunKey[] = [];
       for (const root of ended) {
-        for (let step = compact.stepOf(root, headOf, asOf); step !== undefined; ) {
-          await writer.write(step.writes);
-          step.done();
-          step = compact.stepOf(root, headOf, asOf);
+        try {
+          await makeCold(root, asOf);
+          cold.push(root);
+        } catch (error) {
+          if (writer.condition !== "ok") throw error;
+          failures.push(error);
         }
       }
-      const members = membersOf(ended);
-      await writer.write([
-        ...ended.map(({ tenant, run_id }): Write => ["dropFull", tenant, run_id]),
-        ...members.flatMap(({ tenant, run_id }): Write[] => {
-          const head: Head = { ...(headOf(tenant, run_id) as Head), fullGone: true };
-          return [
-            ["keepHead", tenant, run_id, asOf, JSON.stringify(head)],
-            ["dropFullSegments", tenant, run_id],
-            ["dropFullSnapshots", tenant, run_id],
-          ];
-        }),
-      ]);
-      for (const run of members) {
+      const gone = await remove(
+        treesOf(cold),
+        ({ tenant, root_id, members }) => [
+          ["dropFull", tenant, root_id],
+          ...members.flatMap(({ run_id }): Write[] => {
+            const head: Head = { ...(headOf(tenant, run_id) as Head), fullGone: true };
+            return [
+              ["keepHead", tenant, run_id, asOf, JSON.stringify(head)],
+              ["dropFullSegments", tenant, run_id],
+              ["dropFullSnapshots", tenant, run_id],
+            ];
+          }),
+        ],
+        failures,
+      );
+      for (const run of gone.flatMap(({ members }) => members)) {
         heads.delete(run.tenant, run.run_id);
         moved(run);
       }
     });
-    await emptyLog();
+    await doEach([emptyLog, () => tell(failures)]);
+  }
+
+  /** A hot row holds an event for both views: the tree becomes segments first, of which one view's are dropped. */
+  async function makeCold(root: RunKey, asOf: number): Promise<void> {
+    for (let step = compact.stepOf(root, headOf, asOf); step !== undefined; ) {
+      await writer.write(step.writes);
+      step.done();
+      step = compact.stepOf(root, headOf, asOf);
+    }
   }
 
   return {
@@ -139,6 +197,10 @@ export function eraser(parts: EraserParts): Eraser {
 async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
   const failures: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => failures.push(error));
+  await tell(failures);
+}
+
+async function tell(failures: readonly unknown[]): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 

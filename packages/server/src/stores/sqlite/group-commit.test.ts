@@ -65,6 +65,30 @@ it("an append that is refused for a head that cannot be read leaves nothing in i
   expect(heads.get(tenant, `feed:${tenant}:runs`)?.views.default.pos).toBe(1);
 });
 
+it("an append that ends a run whose head cannot be stored takes nothing from the others of its batch", async () => {
+  written.length = 0;
+  const unfit = {
+    toJSON() {
+      throw new RangeError("Invalid string length");
+    },
+  };
+  const { run, ...head } = feedHead(tenant, "run_c");
+  heads.set(tenant, "run_c", { ...head, state: "running", run: { ...run, metadata: unfit } });
+  const commits = commitsHere();
+  const answers = await Promise.allSettled([
+    commits.append(tenant, (commit) => {
+      commit.write("run_c", { type: "run.lifecycle", payload: { state: "aborted", reason: null } });
+    }),
+    commits.append(tenant, (commit) => {
+      commit.create(feedHead(tenant, "run_d").run);
+      commit.write("run_d", { type: "run.lifecycle", payload: { state: "aborted", reason: null } });
+    }),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+  expect(written.filter(([name]) => name === "keepHead").map(([, , log]) => log)).toEqual(["run_d"]);
+  expect(heads.get(tenant, "run_c")?.state).toBe("running");
+});
+
 it("any number of rows that belong to no log is written at once", async () => {
   written.length = 0;
   // A row for every feed of every tenant, as when feeds are pruned.

@@ -18,7 +18,7 @@ import type { RunRecord } from "../../log/run-record.js";
 import type { RunMap } from "../../run-map.js";
 import type { StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
-import { type Batch, changesLogs, newBatch, writesOf } from "./batch.js";
+import { type Batch, changesLogs, type KeptHead, newBatch, writesOf } from "./batch.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
 import type { Hot } from "./hot.js";
 import { type HotRow, hotRows } from "./hot-row.js";
@@ -163,7 +163,6 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     const { records, created, allowed, keyed, born, fresh, kept, asked } = gathering;
     const now = (log: string): Head | undefined =>
       fresh.get(tenant, log) ?? writing?.fresh.get(tenant, log) ?? headOf(tenant, log);
-    const keep = (log: string): void => kept.set(tenant, log, { tenant, run_id: log });
     const bornIn = (batch: Batch | undefined): number => batch?.born.get(tenant) ?? 0;
     const isWritten = (log: string): boolean =>
       fresh.has(tenant, log) || writing?.fresh.has(tenant, log) === true;
@@ -186,18 +185,24 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     try {
       const value = of.decide(draft.commit);
       // An ended run is stored as such, with its head, in the commit that ends it. Looked for before anything is taken
-      // over: a head that cannot be read refuses this append as a whole.
-      const ended = [...draft.heads].filter(([log, head]) => endsBetween(now(log), head));
+      // over: a head that cannot be read, or made a text, refuses this append as a whole.
+      const keeping: KeptHead[] = [];
+      let ended = 0;
+      for (const [log, head] of draft.heads) {
+        const ends = endsBetween(now(log), head);
+        if (ends) ended += 1;
+        if (ends || draft.kept.has(log) || kept.has(tenant, log))
+          keeping.push({ head, text: JSON.stringify(head) });
+      }
       for (const record of draft.records) records.push(record);
       for (const run of draft.created) {
         created.push(run);
         if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
       }
       for (const allowance of draft.allowed) allowed.push({ tenant, allowance });
-      for (const log of draft.kept) keep(log);
-      for (const [log] of ended) keep(log);
+      for (const one of keeping) kept.set(tenant, one.head.run.run_id, one);
       for (const [log, head] of draft.heads) fresh.set(tenant, log, head);
-      const more = draft.created.length - ended.length;
+      const more = draft.created.length - ended;
       if (more !== 0) born.set(tenant, bornIn(gathering) + more);
       asked.push({ of, value });
     } catch (error) {
@@ -274,18 +279,20 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     asOf: number,
   ): Promise<CompactionStep | undefined> {
     if (compactionIsDue()) {
+      let step: CompactionStep | undefined;
       try {
         const headAfter: HeadOf = (tenant, log) => batch.fresh.get(tenant, log) ?? headOf(tenant, log);
-        const step = compact.step(headAfter, asOf, rows);
+        step = compact.step(headAfter, asOf, rows);
         if (step !== undefined) {
           await writer.write([...list, ...step.writes]);
           return step;
         }
       } catch (error) {
         observe?.compactionFailed(error);
-        // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
-        compactAfterMs = clock.monotonic() + compactPauseMs;
+        if (writer.condition === "ok") step?.failed();
       }
+      // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
+      compactAfterMs = clock.monotonic() + compactPauseMs;
     }
     if (list.length > 0) await writer.write(list);
     return undefined;

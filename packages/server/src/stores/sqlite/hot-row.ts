@@ -32,11 +32,11 @@ export interface StoredRow {
 const recordEnd = "\x1e";
 /** A row that weighs so much takes no more records. */
 const fullRowBytes = 64 * 1024;
-/** What a record weighs beside its payload. */
+/** What a record weighs beside its texts. */
 const recordBytes = 256;
 
-export function weightOf({ payloadText }: Record): number {
-  return payloadText.length + recordBytes;
+export function weightOf({ payloadText, scopeText }: Record): number {
+  return payloadText.length + (scopeText?.length ?? 0) + recordBytes;
 }
 
 interface GrowingRow extends HotRow {

@@ -18,6 +18,7 @@ interface HotTree {
   readonly tenant: string;
   readonly root: string;
   readonly rows: HotRow[];
+  restsUntilMs: number;
 }
 
 /** The oldest rows of one tree of runs, and the events they are in each of its logs. */
@@ -35,8 +36,10 @@ export interface Hot {
   /** Hot events of a log, oldest first; empty where it has none. */
   events(tenant: string, log: string, view: View): readonly StoredEvent[];
   hasLog(tenant: string, log: string): boolean;
-  /** The roots of all trees with hot rows, the one whose rows have waited longest first. */
-  roots(): Iterable<RunKey>;
+  /** The roots of all trees with hot rows that do not rest, the one whose rows have waited longest first. */
+  roots(nowMs: number): Iterable<RunKey>;
+  /** Lets others come first. */
+  rest(root: RunKey, untilMs: number): void;
   /** A tree's oldest rows, up to a size. */
   oldest(bytesMax: number, root: RunKey): OldestRows | undefined;
   /** Forgets a tree's oldest rows, which are stored elsewhere now. */
@@ -108,7 +111,7 @@ export function hotIndex(): Hot {
       const { tenant, root } = row;
       const tree = trees.get(tenant, root);
       if (tree === undefined) {
-        const first = { tenant, root, rows: [row] };
+        const first = { tenant, root, rows: [row], restsUntilMs: Number.NEGATIVE_INFINITY };
         trees.set(tenant, root, first);
         queue.add(first);
       } else tree.rows.push(row);
@@ -118,8 +121,14 @@ export function hotIndex(): Hot {
     },
     events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
     hasLog: (tenant, log) => logs.has(tenant, log),
-    *roots() {
-      for (const { tenant, root } of queue) yield { tenant, run_id: root };
+    *roots(nowMs) {
+      for (const { tenant, root, restsUntilMs } of queue) {
+        if (restsUntilMs <= nowMs) yield { tenant, run_id: root };
+      }
+    },
+    rest({ tenant, run_id: root }, untilMs) {
+      const tree = trees.get(tenant, root);
+      if (tree !== undefined) tree.restsUntilMs = untilMs;
     },
     oldest(bytesMax, { tenant, run_id: root }) {
       const rows = trees.get(tenant, root)?.rows;

@@ -27,6 +27,19 @@ function add(tenant: string, log: string, to: number): Write[] {
   );
 }
 
+it("a last segment that cannot be looked up is left to whoever reads it, and what follows goes beside it", () => {
+  const damaged = (): never => {
+    throw new Error("database disk image is malformed");
+  };
+  const segments = segmentReader({
+    prepare: () => ({ get: damaged, all: damaged, iterate: damaged }),
+    failed: () => {},
+    close: () => {},
+  });
+  expect(segments.lastIfSmall("acme", "run_a", "full", 1024)).toBeUndefined();
+  expect(() => segments.read("acme", "run_a", "full", 0)).toThrow(/malformed/);
+});
+
 it("a segment that is replaced while it is looked for is looked for again, and never another's", () => {
   const folder = mkdtempSync(join(tmpdir(), "runwire-segments-"));
   const path = join(folder, "runwire.db");

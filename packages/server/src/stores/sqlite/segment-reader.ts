@@ -114,9 +114,9 @@ export function segmentReader(reader: Reader): SegmentReader {
       return stretchOfLines(linesBetween(lines, pos, lines.firstPos + countOf(lines) - 1));
     },
     lastIfSmall(tenant, log, view, bytesMax) {
-      const found = last.get(tenant, log, view) as Found | undefined;
-      if (found === undefined || found.bytes >= bytesMax) return undefined;
       try {
+        const found = last.get(tenant, log, view) as Found | undefined;
+        if (found === undefined || found.bytes >= bytesMax) return undefined;
         // Its reader is the compaction, which replaces it: nobody will ask for it again.
         const lines = fromSegment(log, rowOf(found) as Row);
         return { segment: found.segment, events: stretchOfLines(lines).events };

@@ -27,7 +27,7 @@ export function toSegments(events: readonly StoredEvent[]): Segment[] {
   let from = 0;
   let chars = 0;
   for (const [i, e] of events.entries()) {
-    chars += e.payloadText.length + 200;
+    chars += e.payloadText.length + (e.scopeText?.length ?? 0) + 200;
     if (chars >= segmentBytesMax / 2 || i === events.length - 1) {
       segments.push(toSegment(events.slice(from, i + 1)));
       from = i + 1;

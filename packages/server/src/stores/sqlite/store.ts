@@ -82,11 +82,13 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
   const age = ageClock(clock, metaValue(reader, "age"));
   const ended = endedTrees(reader, hot, age);
   const compact = compaction({
+    clock,
     hot,
     segments,
     heads,
     hotEventsMax: options.hotEventsMax ?? 50_000,
     hotBytesMax: options.hotBytesMax ?? 16 * 1024 * 1024,
+    failed: options.observe?.compactionFailed,
   });
   const commits = groupCommit({
     clock,

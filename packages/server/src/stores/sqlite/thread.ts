@@ -8,8 +8,8 @@ import { emptyLog, leave, transaction } from "./transaction.js";
 
 export type Ask =
   | { readonly kind: "write"; readonly list: readonly Write[] }
-  /** Empties the write-ahead log, which has grown because commits never paused. */
-  | { readonly kind: "truncate" }
+  /** Empties the write-ahead log: it holds what was erased, or has grown because commits never paused. */
+  | { readonly kind: "truncate"; readonly waitMs: number }
   | { readonly kind: "close" };
 
 export type Answer =
@@ -29,7 +29,7 @@ port.on("message", (ask: Ask) => {
     if (ask.kind === "write") {
       commit(ask.list);
       checkFiles();
-    } else if (ask.kind === "truncate") emptyLog(db);
+    } else if (ask.kind === "truncate") emptyLog(db, ask.waitMs);
     else leave(db);
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {

@@ -32,10 +32,10 @@ export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) 
  * Empties the write-ahead log into the database. SQLite answers rather than throws where somebody is in the way: a
  * program that reads the file, for whom it waits, or the thread that moves the log, for which it does not.
  */
-export function emptyLog(db: DatabaseSyncInstance): void {
+export function emptyLog(db: DatabaseSyncInstance, waitMs: number): void {
   const emptying = db.prepare("PRAGMA wal_checkpoint(TRUNCATE)");
-  const untilMs = performance.now() + emptyMsMax;
-  db.exec(`PRAGMA busy_timeout=${emptyMsMax}`);
+  const untilMs = performance.now() + waitMs;
+  db.exec(`PRAGMA busy_timeout=${waitMs}`);
   try {
     while ((emptying.get() as { busy: number }).busy !== 0) {
       if (performance.now() >= untilMs)
@@ -47,8 +47,6 @@ export function emptyLog(db: DatabaseSyncInstance): void {
   }
 }
 
-/** Nothing is committed meanwhile. */
-const emptyMsMax = 2000;
 const emptyAgainMs = 10;
 const nothing = new Int32Array(new SharedArrayBuffer(4));
 

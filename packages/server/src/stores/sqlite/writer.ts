@@ -19,6 +19,11 @@ export interface Writer {
   close(): Promise<void>;
 }
 
+/** How long somebody who reads the file is waited for, and nothing is committed, so that what was erased is gone. */
+const eraseMsMax = 2000;
+/** The same where the write-ahead log only takes room. Who reads for long, as a backup does, is asked about each second. */
+const roomMsMax = 20;
+
 export function writerThread(path: string, durability: Durability): Writer {
   const workerData = { path, durability };
   // How the program itself was started is not for them: a thread refuses some flags, and `--input-type` breaks it.
@@ -55,9 +60,16 @@ export function writerThread(path: string, durability: Durability): Writer {
   const exits = [thread, checkpoints].map(
     (worker) => new Promise<void>((resolve) => worker.once("exit", () => resolve())),
   );
+  let isMakingRoom = false;
   checkpoints.on("message", (message: string) => {
-    // A full disk fails this too; the next round asks again.
-    if (message === "truncate") ask({ kind: "truncate" }).catch(() => {});
+    if (message !== "truncate" || isMakingRoom) return;
+    isMakingRoom = true;
+    // Whoever reads the file, or a full disk, fails this; the next round asks again.
+    ask({ kind: "truncate", waitMs: roomMsMax })
+      .catch(() => {})
+      .finally(() => {
+        isMakingRoom = false;
+      });
   });
 
   function ask(message: Ask): Promise<void> {
@@ -73,7 +85,7 @@ export function writerThread(path: string, durability: Durability): Writer {
       return broken === undefined ? (diskFull ? "full" : "ok") : "broken";
     },
     write: (list) => ask({ kind: "write", list }),
-    truncate: () => ask({ kind: "truncate" }),
+    truncate: () => ask({ kind: "truncate", waitMs: eraseMsMax }),
     async close() {
       broken ??= new RunwireError("KAI-STREAM-LEAVING-0001");
       checkpoints.postMessage("close");
@@ -90,7 +102,7 @@ export function writerHere(path: string, durability: Durability): Writer {
   return {
     condition: "ok",
     write: async (list) => commit(list),
-    truncate: async () => emptyLog(db),
+    truncate: async () => emptyLog(db, eraseMsMax),
     close: async () => leave(db),
   };
 }

@@ -1,0 +1,35 @@
+import type { EventType, Facts } from "@runwire/protocol";
+import { newFold } from "@runwire/protocol";
+import { expect, it } from "vitest";
+import { advance, feedHead, type Head } from "./head.js";
+import type { Record } from "./record.js";
+
+const run_id = "run_a";
+
+/** A head after some events of its run. */
+function headAfter(events: readonly (readonly [EventType, Facts])[]): Head {
+  const mine = newFold();
+  let head = feedHead("acme", run_id);
+  for (const [i, [type, payload]] of events.entries()) {
+    const pos = i + 1;
+    const place = { log: run_id, defaultPos: pos, defaultSeq: pos, fullPos: pos, fullSeq: pos };
+    const record = { id: `evt_${pos}`, ts: "2026-01-01T00:00:00.000Z", type, by: run_id, producer: null };
+    head = advance(head, record as Record, place, () => payload, mine);
+  }
+  return head;
+}
+
+it("a head stays small, however much its run has used and was answered", () => {
+  const events: (readonly [EventType, Facts])[] = [];
+  for (let i = 0; i < 20; i++) {
+    const long = String(i).repeat(60_000);
+    events.push(["usage", { [long]: 1, tokens: 1 }]);
+    events.push(["clarify.requested", { clarify_id: `clar_${i}`, question: "which?" }]);
+    events.push(["clarify.resolved", { clarify_id: `clar_${i}`, answer: long, outcome: "answered" }]);
+    events.push(["approval.requested", { approval_id: `appr_${i}` }]);
+    events.push(["approval.resolved", { approval_id: `appr_${i}`, decision: long, input: { long } }]);
+  }
+  const head = headAfter(events);
+  expect(head.usage.tokens).toBe(20);
+  expect(JSON.stringify(head).length).toBeLessThan(20_000);
+});
