@@ -41,7 +41,7 @@ test("a call goes back to the model as it ran, with the input that somebody gave
         { call_id: "call_2", tool: "look.up", input: { what: "a" } },
       ],
       carry: ["signed"],
-      by: "m",
+      by: { provider: "p", name: "m" },
     },
     { role: "tool", call_id: "call_1", tool: "shell", ok: true, output: "a b" },
     { role: "tool", call_id: "call_2", tool: "look.up", ok: false, output: { message: "denied" } },
