@@ -73,6 +73,13 @@ describe("a run that is created under a key", () => {
     const { metadata, ...rest } = asked;
     expectSame(await create(key, { metadata, ...rest }), first);
     expectSame(await create(key, JSON.stringify(asked, null, 4)), first);
+    const { a, b } = metadata;
+    expectSame(await create(key, { ...rest, metadata: { b, a } }), first);
+    const said = { ...asked, prompt: undefined };
+    const deep = freshKey();
+    const one = await create(deep, { ...said, messages: [{ role: "user", content: { x: { p: 1, q: 2 } } }] });
+    const other = { ...said, messages: [{ content: { x: { q: 2, p: 1 } }, role: "user" }] };
+    expectSame(await create(deep, other), one);
   });
 
   it("is refused under the key of another request, and nothing is made [RW-IDEM-2]", async () => {
