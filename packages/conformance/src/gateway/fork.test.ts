@@ -274,6 +274,8 @@ describe("a fork", () => {
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotency-replayed")).toBe("true");
     expect(codeOf(await once({ prompt: "stay" }))).toBe("KAI-REQUEST-KEY-0001");
+    await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`);
+    expect((await once({ prompt: "go" })).body).toEqual(first.body);
   });
 
   it("of a point that is not there is refused, and so is one of another tenant's run [RW-FORK-4]", async () => {
