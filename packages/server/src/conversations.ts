@@ -94,6 +94,8 @@ async function withContent(
 
 /** What the next turn of a session begins with. */
 export interface History {
+  /** The turn that it is the conversation of. */
+  readonly run_id: string;
   readonly messages: readonly Facts[];
   /** How many turns it is of, and whether some of it was left out. */
   readonly told: { readonly turns: number; readonly truncated: boolean };
@@ -123,7 +125,7 @@ export async function historyOf(
   const before = isObject(conversation.asked.history) ? conversation.asked.history : {};
   const turns = (typeof before.turns === "number" ? before.turns : 0) + 1;
   const truncated = before.truncated === true || messages.length < conversation.history.length;
-  return { messages, told: { turns, truncated } };
+  return { run_id: key.run_id, messages, told: { turns, truncated } };
 }
 
 async function lastEnded(store: Store, tenant: string, session_id: string): Promise<Head | undefined> {

@@ -16,8 +16,7 @@ import { idempotencyFor } from "./http/idempotency.js";
 import type { Appended, ProducerClaim } from "./log/accept.js";
 import type { Rooms } from "./rooms.js";
 import { draftReader } from "./routes/append.js";
-import { begin } from "./routes/begin.js";
-import { newRun, runFor } from "./routes/runs.js";
+import { beginAsked, newRun } from "./routes/runs.js";
 import { type FollowOptions, followRun, tenantNamed } from "./transports/in-process.js";
 import { readableHead } from "./transports/open.js";
 
@@ -84,7 +83,7 @@ export function embedded(rooms: Rooms): Embedded {
       const tenant = tenantNamed(of.tenant);
       const body = checkBody(newRun, given);
       const idempotency = idempotencyFor(idempotencyKey, body);
-      const { body: made } = await begin(rooms, tenant, await runFor(rooms, tenant, body), idempotency);
+      const { body: made } = await beginAsked(rooms, tenant, body, idempotency);
       const { run_id, session_id, state } = made;
       return { run_id, session_id, state };
     },

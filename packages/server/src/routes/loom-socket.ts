@@ -14,8 +14,7 @@ import { openStream, type Sink, type Stream } from "../stream.js";
 import { acceptor, inOrder, socketSink } from "../transports/socket.js";
 import { type Wire, websocketText } from "../wire.js";
 import { answerApproval } from "./answers.js";
-import { begin } from "./begin.js";
-import { newRun, runFor } from "./runs.js";
+import { beginAsked, newRun } from "./runs.js";
 
 /** A run of this connection, by the id that its messages carry. */
 interface Told {
@@ -114,7 +113,7 @@ async function run(
     ...{ prompt, agent, model, approvals, got_adaptive },
     session_id: thread_id,
   });
-  const { body } = await begin(rooms, tenant, await runFor(rooms, tenant, asked), undefined);
+  const { body } = await beginAsked(rooms, tenant, asked, undefined);
   const key: RunKey = { tenant, run_id: body.run_id };
   const name = isId(id) ? id : body.run_id;
   const told: Told = { key, stream: undefined };
