@@ -1,5 +1,6 @@
 // Forks: another run from any point of one, with the same conversation, and nothing of the old one changed.
 
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -183,6 +184,30 @@ describe("a fork", () => {
       { role: "user", content: odd },
       // A producer's own word refers to nothing.
       { role: "user", content: "short", spilled: { content: spilled.text } },
+    ]);
+  });
+
+  it("has as a text what people said, also where the same bytes were a tool's JSON [RW-FORK-1]", async () => {
+    const run_id = await createRun(server.url, { prompt: "what is x?" });
+    const output = { rows: Array.from({ length: 20_000 }, (_, i) => i) };
+    const quoted = JSON.stringify(output);
+    const long = "y".repeat(70_000);
+    const blob_ref = `blob_${createHash("sha256").update(long).digest("hex")}`;
+    // A producer's own word, of bytes that are no JSON.
+    const where = { blob_ref, bytes: long.length, media_type: "application/json", preview: "short" };
+    await append(
+      server.url,
+      run_id,
+      say("tool.start", { call_id: "call_1", tool: "rows" }),
+      say("tool.end", { call_id: "call_1", ok: true, output }),
+      say("steer.delivered", { text: quoted }),
+      say("steer.delivered", { text: long }),
+      say("steer.delivered", { text: "short", spilled: { text: where } }),
+    );
+    expect((await messagesAt(run_id)).slice(-3)).toEqual([
+      { role: "user", content: quoted },
+      { role: "user", content: long },
+      { role: "user", content: "short", spilled: { content: where } },
     ]);
   });
 
