@@ -164,15 +164,23 @@ function claimOf({ headers }: IncomingMessage): ProducerClaim | undefined {
   const epoch = headers["producer-epoch"];
   const seq = headers["producer-seq"];
   if (id === undefined && epoch === undefined && seq === undefined) return undefined;
-  if (!isId(id)) throw badHeader("Producer-Id", "an id");
-  return { id, epoch: whole("Producer-Epoch", epoch ?? "0", 0), seq: whole("Producer-Seq", seq, 1) };
+  return checkClaim({ id: String(id ?? ""), epoch: numberIn(epoch ?? "0"), seq: numberIn(seq) });
 }
 
-function whole(name: string, value: string | string[] | undefined, min: number): number {
-  if (typeof value !== "string" || !/^[0-9]{1,15}$/.test(value) || Number(value) < min) {
-    throw badHeader(name, `a whole number from ${min}`);
-  }
-  return Number(value);
+function numberIn(value: string | string[] | undefined): number {
+  return /^[0-9]{1,15}$/.test(String(value)) ? Number(value) : Number.NaN;
+}
+
+/** Throws 400 where it names nobody, or counts as no producer does: what is stored would be skipped or doubled. */
+export function checkClaim(claim: ProducerClaim): ProducerClaim {
+  if (!isId(claim.id)) throw badHeader("Producer-Id", "an id");
+  if (!isCount(claim.epoch, 0)) throw badHeader("Producer-Epoch", "a whole number from 0");
+  if (!isCount(claim.seq, 1)) throw badHeader("Producer-Seq", "a whole number from 1");
+  return claim;
+}
+
+function isCount(value: number, min: number): boolean {
+  return Number.isInteger(value) && value >= min && value < 1e15;
 }
 
 function badHeader(name: string, takes: string): RunwireError {
