@@ -20,7 +20,7 @@ import { batchValues, checkType, readText } from "../http/body.js";
 import { badParam } from "../http/check.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { draft, id, json, members } from "../http/shapes.js";
+import { draft, id, json, members, messageOf } from "../http/shapes.js";
 import type { ProducerClaim } from "../log/accept.js";
 import type { Rooms } from "../rooms.js";
 import { appendSession } from "../transports/append-session.js";
@@ -44,7 +44,7 @@ export function appendRoutes(rooms: Rooms): readonly Route[] {
         "Producer-Seq": "the number of the first event; each event is the next",
       },
       raw: {
-        "application/json": z.array(draft).describe("one batch, all or nothing"),
+        "application/json": z.array(messageOf(draft)).describe("one batch, all or nothing"),
         "application/x-ndjson": z
           .string()
           .describe("a draft a line: with a Content-Length one batch, in chunks a session"),
