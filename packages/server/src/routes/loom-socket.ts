@@ -62,6 +62,7 @@ async function obey(
     return;
   }
   const { type, id } = message;
+  const { requestId } = upgrade;
   const asked = typeof id === "string" ? id : null;
   try {
     switch (type) {
@@ -85,8 +86,9 @@ async function obey(
     }
   } catch (error) {
     const isKnown = error instanceof RunwireError;
-    if (!isKnown) rooms.report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
-    const told = isKnown ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const told = isKnown ? error : new RunwireError("KAI-SERVER-BUG-0001", requestId);
+    if (!isKnown)
+      rooms.report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
     tell(ws, { type: "error", id: asked, error: told.message, code: told.code });
   }
 }
