@@ -13,4 +13,6 @@ it("an address with a password is refused, and the password is not said again", 
   const given = { url: "http://me:hidden@127.0.0.1:4700" };
   expect(() => endpointOf(given, {})).toThrow(/^--url: (?!.*hidden).*RUNWIRE_TOKEN/);
   expect(() => endpointOf({}, { RUNWIRE_URL: given.url })).toThrow(/^RUNWIRE_URL: (?!.*hidden)/);
+  const bare = { url: "me:hidden@runs.example.com" };
+  expect(() => endpointOf(bare, {})).toThrow(/^--url: (?!.*hidden).*it takes an address/);
 });

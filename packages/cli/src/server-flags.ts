@@ -26,7 +26,9 @@ export function endpointOf({ url, key }: ServerFlags, env: NodeJS.ProcessEnv): E
   const base = url ?? (env.RUNWIRE_URL || defaultUrl);
   const from = url === undefined ? "RUNWIRE_URL" : "--url";
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
-    throw new Error(`${from}: ${JSON.stringify(base)} is not possible; it takes an address as ${defaultUrl}`);
+    // Without its scheme an address may hold a password all the same.
+    const given = base.includes("@") ? "what was given" : JSON.stringify(base);
+    throw new Error(`${from}: ${given} is not possible; it takes an address as ${defaultUrl}`);
   }
   const { username, password } = new URL(base);
   // It is not said again either: no request takes one along, and it would look as if no server were there.

@@ -57,6 +57,18 @@ describe("settings", () => {
     },
   );
 
+  it("in a file that is no JSON are not repeated, only where they are", () => {
+    for (const [text, says] of [
+      ['{\n"jwt-secret": s3cr3t-value\n}', /is not JSON$/],
+      ['{\n"jwt-secret": "s3cr3t-value" "port": 1}', /is not JSON, at line 2$/],
+      ["s3cr3t", /is not JSON$/],
+    ] as const) {
+      writeFileSync("runwire.config.json", text);
+      expect(() => readSettings({}, {})).toThrow(says);
+      expect(() => readSettings({}, {})).not.toThrow(/s3c/);
+    }
+  });
+
   it("are read from a file that begins with a byte order mark", () => {
     writeFileSync("runwire.config.json", '\uFEFF{"port": 1}');
     expect(readSettings({}, {}).port).toBe(1);

@@ -84,7 +84,10 @@ function readConfig(): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch (cause) {
-    throw new Error(`${configFile}: ${(cause as Error).message}`, { cause });
+    // Of the parser's own words only where it is: they quote the text, and that holds secrets.
+    const [, before] = / at position ([0-9]+)/.exec((cause as Error).message) ?? [];
+    const line = before === undefined ? "" : `, at line ${text.slice(0, Number(before)).split("\n").length}`;
+    throw new Error(`${configFile}: is not JSON${line}`, { cause });
   }
   throw new Error(`${configFile}: must be a JSON object`);
 }

@@ -15,7 +15,6 @@ import {
 import { wholeBlob } from "./agent.js";
 import { tooLarge } from "./log/commit.js";
 import { type Head, isEnded } from "./log/head.js";
-import type { BlobRef } from "./log/record.js";
 import { isLogGone, stretches } from "./reading.js";
 import type { Rooms } from "./rooms.js";
 import type { RunKey, Store } from "./store.js";
@@ -68,32 +67,41 @@ async function withWords(
   for (const message of messages) {
     const where = elsewhere(message, "content");
     const found = where === undefined ? undefined : await blobs.find(tenant, where.blob_ref);
-    // A producer may write such a thing itself, and a tree may be erased meanwhile: then it stays as it is told.
-    if (found === undefined || found.bytes !== where?.bytes) {
+    // A producer may write such a thing itself: then it stays as it is told. Of a tree that is erased meanwhile no run
+    // begins.
+    if (where === undefined || found?.bytes !== where.bytes) {
       whole.push(message);
       continue;
     }
     bytes += found.bytes;
     if (bytes > limits.eventBytesMax) throw tooLarge();
-    whole.push(await withContent(blobs, tenant, message, found));
+    const content = textIn(await wholeBlob(blobs, tenant, found.ref), where.media_type);
+    const { spilled: _, ...said } = message;
+    whole.push(content === undefined ? message : { ...said, content });
   }
   return whole;
 }
 
-async function withContent(
-  blobs: Rooms["blobs"],
-  tenant: string,
-  message: Facts,
-  { ref, media_type }: BlobRef,
-): Promise<Facts> {
-  const text = (await wholeBlob(blobs, tenant, ref))?.toString();
-  if (text === undefined) return message;
-  const { spilled: _, ...said } = message;
-  return { ...said, content: media_type === "application/json" ? JSON.parse(text) : text };
+/**
+ * What people say is a text, and one that UTF-8 cannot hold lies there as its JSON. Which of the two it is says the
+ * event: the same bytes may be the JSON of something else, which a tool gave and a person quotes.
+ */
+function textIn(bytes: Buffer | undefined, media_type: unknown): string | undefined {
+  const text = bytes?.toString();
+  if (text === undefined || media_type !== "application/json") return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    // A producer has said so itself, of bytes that are none.
+    return undefined;
+  }
 }
 
 /** What the next turn of a session begins with. */
 export interface History {
+  /** The turn that it is the conversation of. */
+  readonly run_id: string;
   readonly messages: readonly Facts[];
   /** How many turns it is of, and whether some of it was left out. */
   readonly told: { readonly turns: number; readonly truncated: boolean };
@@ -123,7 +131,7 @@ export async function historyOf(
   const before = isObject(conversation.asked.history) ? conversation.asked.history : {};
   const turns = (typeof before.turns === "number" ? before.turns : 0) + 1;
   const truncated = before.truncated === true || messages.length < conversation.history.length;
-  return { messages, told: { turns, truncated } };
+  return { run_id: key.run_id, messages, told: { turns, truncated } };
 }
 
 async function lastEnded(store: Store, tenant: string, session_id: string): Promise<Head | undefined> {

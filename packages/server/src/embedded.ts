@@ -11,13 +11,13 @@ import {
   runwire,
 } from "@runwire/protocol";
 import type { z } from "zod";
+import { checkFit } from "./http/body.js";
 import { badParam, checkBody } from "./http/check.js";
 import { idempotencyFor } from "./http/idempotency.js";
 import type { Appended, ProducerClaim } from "./log/accept.js";
 import type { Rooms } from "./rooms.js";
-import { draftReader } from "./routes/append.js";
-import { begin } from "./routes/begin.js";
-import { newRun, runFor } from "./routes/runs.js";
+import { checkClaim, draftReader } from "./routes/append.js";
+import { beginAsked, newRun } from "./routes/runs.js";
 import { type FollowOptions, followRun, tenantNamed } from "./transports/in-process.js";
 import { readableHead } from "./transports/open.js";
 
@@ -65,6 +65,7 @@ export function embedded(rooms: Rooms): Embedded {
     if (!isRunId(run_id)) throw new RunwireError("KAI-RUN-MISSING-0001");
     const dialect = dialects.get(dialectName);
     if (dialect === undefined) throw badParam("`dialect`", `takes ${[...dialects.keys()].join(", ")}`);
+    if (claim !== undefined) checkClaim(claim);
     if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
     if (values.length > settings.batchEventsMax)
       throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${settings.batchEventsMax} events`);
@@ -82,9 +83,10 @@ export function embedded(rooms: Rooms): Embedded {
     async createRun(given, { idempotencyKey, ...of } = {}) {
       stays();
       const tenant = tenantNamed(of.tenant);
+      checkFit(given, settings);
       const body = checkBody(newRun, given);
       const idempotency = idempotencyFor(idempotencyKey, body);
-      const { body: made } = await begin(rooms, tenant, await runFor(rooms, tenant, body), idempotency);
+      const { body: made } = await beginAsked(rooms, tenant, body, idempotency);
       const { run_id, session_id, state } = made;
       return { run_id, session_id, state };
     },

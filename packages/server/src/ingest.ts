@@ -42,6 +42,8 @@ export interface NewRun {
   /** Further members of `turn.submitted`. */
   readonly asked: Facts;
   readonly forked_from?: ForkedFrom;
+  /** The turn of its session whose conversation it goes on with. */
+  readonly turnBefore?: string;
   /** The run that it takes the place of: that is aborted in the same commit, if it lives. */
   readonly rewinds?: string;
   /** What its session is called already. */
@@ -137,9 +139,7 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       return decided;
     }).catch(async (error: unknown) => {
       const missing = error instanceof RunwireError && error.code === "KAI-RUN-MISSING-0001";
-      if (missing && (await store.isErased(key)))
-        throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
-      throw error;
+      throw missing && (await store.isErased(key)) ? wasErased(key.run_id) : error;
     });
     for (const run_id of pending) tickLater({ tenant: key.tenant, run_id });
     return value;
@@ -171,6 +171,9 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       return change({ tenant, run_id: "" }, (commit): CreatedRun => {
         const made = createdBefore(commit, null, idempotency);
         if (made !== undefined) return replayed(made);
+        // It was read before this commit, and may have been erased since: then none of its words come back.
+        for (const source of [run.forked_from?.run_id, run.turnBefore])
+          if (source !== undefined && commit.head(source) === undefined) throw wasErased(source);
         const run_id = run.run_id ?? commit.newId("run", commit.nowMs);
         if (run.rewinds !== undefined) abort(commit, run.rewinds, `rewound, continues as ${run_id}`);
         if (commit.liveRuns() >= liveRunsMax) {
@@ -304,6 +307,10 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       if (ending.size > 1) await new Promise((resolve) => setImmediate(resolve));
     }
   }
+}
+
+function wasErased(run_id: string): RunwireError {
+  return new RunwireError("KAI-STREAM-CONN-0002", `${run_id} was erased`);
 }
 
 function firstState(gate: RunRecord["planning_gate"]): RunState {

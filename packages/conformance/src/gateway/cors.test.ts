@@ -188,5 +188,20 @@ describe("every answer", () => {
     }
     const broken = await rawAnswer(server.url, "HELLO\r\n\r\n");
     for (const name of Object.keys(guards)) expect(broken.toLowerCase()).toContain(`${name}: `);
+    expect(broken.toLowerCase()).toContain("cache-control: no-store\r\n");
+    const refused = await ask(server.url, { path: stream, upgrade: true });
+    expect([refused.status, refused.headers["cache-control"]]).toEqual([401, "no-store"]);
+  });
+
+  it("does so whatever the request is called [RW-CORS-1] [RW-CORS-3]", async () => {
+    const names = ["X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Resource-Policy", "Vary"];
+    for (const id of [...names, "Content-Security-Policy", "Access-Control-Allow-Origin"]) {
+      const { headers } = await ask(server.url, {
+        path: "/livez",
+        headers: { Origin: app, "X-Request-Id": id },
+      });
+      const told = { "runwire-request-id": id, "access-control-allow-origin": app, vary: "Origin" };
+      expect(headers).toMatchObject({ ...guards, ...told });
+    }
   });
 });

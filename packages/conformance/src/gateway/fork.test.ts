@@ -1,5 +1,6 @@
 // Forks: another run from any point of one, with the same conversation, and nothing of the old one changed.
 
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -186,6 +187,30 @@ describe("a fork", () => {
     ]);
   });
 
+  it("has as a text what people said, also where the same bytes were a tool's JSON [RW-FORK-1]", async () => {
+    const run_id = await createRun(server.url, { prompt: "what is x?" });
+    const output = { rows: Array.from({ length: 20_000 }, (_, i) => i) };
+    const quoted = JSON.stringify(output);
+    const long = "y".repeat(70_000);
+    const blob_ref = `blob_${createHash("sha256").update(long).digest("hex")}`;
+    // A producer's own word, of bytes that are no JSON.
+    const where = { blob_ref, bytes: long.length, media_type: "application/json", preview: "short" };
+    await append(
+      server.url,
+      run_id,
+      say("tool.start", { call_id: "call_1", tool: "rows" }),
+      say("tool.end", { call_id: "call_1", ok: true, output }),
+      say("steer.delivered", { text: quoted }),
+      say("steer.delivered", { text: long }),
+      say("steer.delivered", { text: "short", spilled: { text: where } }),
+    );
+    expect((await messagesAt(run_id)).slice(-3)).toEqual([
+      { role: "user", content: quoted },
+      { role: "user", content: long },
+      { role: "user", content: "short", spilled: { content: where } },
+    ]);
+  });
+
   it("is refused where what people said does not fit into an event [RW-FORK-1]", async () => {
     const run_id = await createRun(server.url);
     for (const letter of ["a", "b", "c"])
@@ -274,6 +299,8 @@ describe("a fork", () => {
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotency-replayed")).toBe("true");
     expect(codeOf(await once({ prompt: "stay" }))).toBe("KAI-REQUEST-KEY-0001");
+    await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`);
+    expect((await once({ prompt: "go" })).body).toEqual(first.body);
   });
 
   it("of a point that is not there is refused, and so is one of another tenant's run [RW-FORK-4]", async () => {

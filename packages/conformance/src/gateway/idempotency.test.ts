@@ -1,13 +1,22 @@
 // A creation that is asked for again, because its answer was lost, is answered and not repeated.
 
+import { RunwireError } from "@runwire/protocol";
 import { createKey, startGateway } from "@runwire/server";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Answer, ask, type Headers, type Key, newKey, newRun } from "./access.js";
-import { runPath } from "./calls.js";
+import { call, codeOf, type Reply, runPath } from "./calls.js";
+import { muteAgent } from "./mute-agent.js";
 import { underTest } from "./under-test.js";
 
 const server = underTest(startGateway, { auth: "keys" });
+const models = new Set(["theirs"]);
+const agent = muteAgent({
+  async check({ model }) {
+    if (!models.has(String(model))) throw new RunwireError("KAI-MODEL-KEY-0001");
+  },
+});
+const agents = underTest((settings: object) => startGateway(settings, undefined, agent));
 let alice: Key;
 let bob: Key;
 
@@ -73,6 +82,13 @@ describe("a run that is created under a key", () => {
     const { metadata, ...rest } = asked;
     expectSame(await create(key, { metadata, ...rest }), first);
     expectSame(await create(key, JSON.stringify(asked, null, 4)), first);
+    const { a, b } = metadata;
+    expectSame(await create(key, { ...rest, metadata: { b, a } }), first);
+    const said = { ...asked, prompt: undefined };
+    const deep = freshKey();
+    const one = await create(deep, { ...said, messages: [{ role: "user", content: { x: { p: 1, q: 2 } } }] });
+    const other = { ...said, messages: [{ content: { x: { q: 2, p: 1 } }, role: "user" }] };
+    expectSame(await create(deep, other), one);
   });
 
   it("is refused under the key of another request, and nothing is made [RW-IDEM-2]", async () => {
@@ -134,6 +150,23 @@ describe("a run that is created under a key", () => {
     const path = runPath(first.body.run_id as string, "abort");
     await ask(server.url, { method: "POST", path, headers: alice.headers, body: {} });
     expectSame(await create(key), first);
+  });
+});
+
+describe("a run of the agent that is created under a key", () => {
+  it("is told of also by a server that could not begin it [RW-IDEM-1]", async () => {
+    const body = { prompt: "go", model: "theirs" };
+    const key = { "Idempotency-Key": freshKey() };
+    const ask = (headers: Readonly<Record<string, string>> = key, what = body): Promise<Reply> =>
+      call(agents.url, "POST", "/v1/agent/runs", what, headers);
+    const first = await ask();
+    expect(first.status).toBe(201);
+    models.delete("theirs");
+    const again = await ask();
+    expect([again.status, again.text]).toEqual([201, first.text]);
+    expect(again.headers.get("idempotency-replayed")).toBe("true");
+    expect(codeOf(await ask({}))).toBe("KAI-MODEL-KEY-0001");
+    expect(codeOf(await ask(key, { ...body, prompt: "stay" }))).toBe("KAI-REQUEST-KEY-0001");
   });
 });
 

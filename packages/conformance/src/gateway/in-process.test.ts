@@ -4,10 +4,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { dialects, type Message } from "@runwire/protocol";
+import { dialects, type Facts, type Message } from "@runwire/protocol";
 import { type Gateway, startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { append, call, createRun, lifecycle, say, text } from "./calls.js";
+import { append, call, createRun, lifecycle, runPath, say, text } from "./calls.js";
 import { chance } from "./chance.js";
 import { readAll, streamPath } from "./readers.js";
 import { record, storyOfEveryType } from "./story.js";
@@ -169,6 +169,36 @@ describe("a reader in the server's own process", () => {
     await expect(gateway.createRun(wrong)).rejects.toMatchObject({ code: "KAI-REQUEST-BODY-0002" });
     const keyed = () => gateway.createRun({ producer: "external" }, { idempotencyKey: "once" });
     expect((await keyed()).run_id).toBe((await keyed()).run_id);
+  });
+
+  it("claims to be a producer as a request does, or is refused [RW-EMBED-2]", async () => {
+    const { run_id } = await gateway.createRun({ producer: "external" });
+    const good = { id: "writer", epoch: 0, seq: 1 };
+    const log = async () => (await call(gateway.url, "GET", runPath(run_id, "replay.jsonl"))).text;
+    const before = await log();
+    for (const wrong of [
+      ...[0, -1, 1.5, Number.NaN, 1e15].map((seq) => ({ seq })),
+      ...[-1, 0.5, Number.NaN].map((epoch) => ({ epoch })),
+      ...["", "a b"].map((id) => ({ id })),
+    ]) {
+      await expect(
+        gateway.append(run_id, [text("x")], { claim: { ...good, ...wrong } }),
+      ).rejects.toMatchObject({ code: "KAI-STREAM-PARAM-0001" });
+    }
+    expect(await log()).toBe(before);
+    expect(await gateway.append(run_id, [text("x")], { claim: good })).toMatchObject({
+      last_producer_seq: 1,
+    });
+  });
+
+  it("creates no run that could not be read again [RW-EMBED-2]", async () => {
+    let metadata: Facts = {};
+    for (let depth = 0; depth < 300; depth++) metadata = { metadata };
+    const polluted = JSON.parse('{"__proto__": {"x": 1}}') as Facts;
+    for (const wrong of [metadata, polluted])
+      await expect(gateway.createRun({ producer: "external", metadata: wrong })).rejects.toMatchObject({
+        code: "KAI-REQUEST-BODY-0002",
+      });
   });
 
   it("names no feed, and no tenant that there cannot be [RW-EMBED-2]", async () => {

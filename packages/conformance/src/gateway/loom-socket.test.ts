@@ -38,7 +38,9 @@ const openStore = (options: Parameters<typeof sqliteStore>[0]): ReturnType<typeo
   const store = sqliteStore(options);
   const head: typeof store.head = (key) => sleep(lookUpMs).then(() => store.head(key));
   const read: typeof store.read = (...asked) => readable.then(() => store.read(...asked));
-  return { ...store, head, read };
+  const session: typeof store.session = (...asked) =>
+    asked[1] === "sess_broken" ? Promise.reject(new TypeError("not foreseen")) : store.session(...asked);
+  return { ...store, head, read, session };
 };
 const server = underTest((settings: object) => startGateway(settings, undefined, agent, openStore), {});
 const open = new Set<Reading>();
@@ -64,6 +66,15 @@ const hasEnded =
     endsOf(reading, id).length > 0;
 
 describe("Loom's WebSocket", () => {
+  it("ends what it says of a bug with the id under which the log has the rest", async () => {
+    const socket = await openReading("websocket", server.url, "/v1/loom", { "X-Request-Id": "find-me" });
+    open.add(socket);
+    socket.send({ type: "run", id: "a", message: "[]", thread_id: "sess_broken" });
+    await socket.until(hasEnded("a"));
+    const error = expect.stringMatching(/find-me$/) as string;
+    expect(endsOf(socket, "a")).toEqual([{ type: "error", id: "a", error, code: "KAI-SERVER-BUG-0001" }]);
+  });
+
   it("tells a run's events in order and then its one end, which is what any reader of the run hears [RW-LOOM-5]", async () => {
     const socket = await connect();
     socket.send({ type: "run", id: "a", message: script({ text: "Hello." }), agent: "react" });

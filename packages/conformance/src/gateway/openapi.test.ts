@@ -1,9 +1,9 @@
 // The server's account of itself: that it is OpenAPI, that it names every route, and that every route answers as it says.
 
-import type { Facts } from "@runwire/protocol";
+import { dialects, type Facts } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { Ajv2020 } from "ajv/dist/2020.js";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { append, call, createRun, lifecycle, type Reply, runPath, say } from "./calls.js";
 import { underTest } from "./under-test.js";
@@ -25,11 +25,13 @@ interface Document {
 }
 
 let document: Document;
+const ajv = new Ajv2020({ strict: false, validateFormats: false });
 
 const server = underTest(startGateway);
 
 beforeAll(async () => {
   document = (await call(server.url, "GET", "/openapi.json")).body as unknown as Document;
+  ajv.addSchema({ $id: "https://runwire.test/", components: document.components });
 });
 
 /** A run on which everything can be asked that a route may ask for. */
@@ -159,6 +161,12 @@ async function ask(
   return { status, headers, text: new TextDecoder().decode(first?.value), body: {} };
 }
 
+/** Says whether an answer is what the document promises. */
+function validatorOf(content: { readonly schema: object } | undefined): ValidateFunction {
+  const text = JSON.stringify(content?.schema ?? {});
+  return ajv.compile(JSON.parse(text.replaceAll('"#/', '"https://runwire.test/#/')));
+}
+
 describe("/openapi.json", () => {
   it("is OpenAPI 3.1", async () => {
     const result = await new Validator().validate(
@@ -176,10 +184,6 @@ describe("/openapi.json", () => {
   });
 
   it("says of each route what it answers, and the route answers so", async () => {
-    const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    ajv.addSchema({ $id: "https://runwire.test/", components: document.components });
-    const schemaAt = (schema: object): object =>
-      JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"https://runwire.test/#/'));
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const [method, operation] of Object.entries(methods)) {
         const { operationId, responses } = operation;
@@ -201,10 +205,36 @@ describe("/openapi.json", () => {
           expect.arrayContaining([type]),
         ]);
         if (type !== "application/json") continue;
-        const isRight = ajv.compile(schemaAt(told?.content?.[type]?.schema ?? {}));
+        const isRight = validatorOf(told?.content?.[type]);
         const errors = isRight(JSON.parse(reply.text)) ? [] : isRight.errors;
         expect([operationId, errors]).toEqual([operationId, []]);
       }
+    }
+  });
+
+  it("tells the pages of every dialect", async () => {
+    const { ended = "" } = await ready();
+    const path = "/v1/agent/runs/{id}/events";
+    const isRight = validatorOf(document.paths[path]?.get?.responses[200]?.content?.["application/json"]);
+    for (const dialect of dialects.keys()) {
+      const { text } = await call(server.url, "GET", `${runPath(ended, "events")}?dialect=${dialect}`);
+      const errors = isRight(JSON.parse(text)) ? [] : isRight.errors;
+      expect([dialect, errors]).toEqual([dialect, []]);
+    }
+  });
+
+  it("asks for a body only where a request without one is refused", async () => {
+    const { other = "" } = await ready();
+    for (const [action, isNeeded] of [
+      ["heartbeat", false],
+      ["pause", false],
+      ["steer", true],
+      ["children", true],
+    ] as const) {
+      const { requestBody } = document.paths[`/v1/agent/runs/{id}/${action}`]?.post ?? {};
+      expect([action, requestBody]).toMatchObject([action, { required: isNeeded }]);
+      const { status } = await call(server.url, "POST", runPath(other, action));
+      expect([action, status === 422]).toEqual([action, isNeeded]);
     }
   });
 

@@ -23,6 +23,8 @@ import { forwardClock, underTest } from "./under-test.js";
 
 const clock = forwardClock();
 const server = underTest(startGateway, { auth: "keys" }, clock);
+let auth: "keys" | "open" = "keys";
+const turned = underTest(startGateway, () => ({ auth }));
 let alice: Key;
 let bob: Key;
 let run_id: string;
@@ -242,6 +244,22 @@ describe("a stream ticket", () => {
     await write(server.url, alice.headers, run_id, text("still"));
     await staying?.until(({ events }) => events.some((e) => e.type === "text.delta"));
     staying?.stop();
+  });
+
+  it("ends with its key also where the next server asks for none [RW-TICKET-3]", async () => {
+    const key = await newKey(createKey, turned, "acme");
+    const id = await newRun(turned.url, key.headers);
+    const tickets = { method: "POST", path: "/v1/stream-tickets" };
+    const made = await ask(turned.url, { ...tickets, headers: key.headers, body: { run_id: id } });
+    const path = streamOf(id, made.body.ticket as string);
+    expect((await ask(turned.url, { path })).status).toBe(200);
+    auth = "open";
+    await turned.restart();
+    const refused = await ask(turned.url, { path });
+    expect([refused.status, refused.code]).toEqual([401, "KAI-AUTH-TICKET-0001"]);
+    const own = await newRun(turned.url, {});
+    const open = await ask(turned.url, { ...tickets, body: { run_id: own } });
+    expect((await ask(turned.url, { path: streamOf(own, open.body.ticket as string) })).status).toBe(200);
   });
 
   it("is made only for runs that can be read, with a life from a second to a day [RW-TICKET-4]", async () => {

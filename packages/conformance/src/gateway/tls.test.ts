@@ -14,7 +14,9 @@ import {
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { connect as secureConnect } from "node:tls";
 import { createKey, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
@@ -182,6 +184,10 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     expect(heard).toHaveLength(2);
     const refused = await ask(server.url, { path: runPath(run_id, "stream"), upgrade: true });
     expect([refused.status, refused.headers["strict-transport-security"]]).toEqual([401, "max-age=31536000"]);
+    const { hostname: host, port } = new URL(server.url);
+    const raw = secureConnect({ host, port: Number(port), rejectUnauthorized: false });
+    raw.write("HELLO\r\n\r\n");
+    expect(await textOf(raw)).toContain("\r\nStrict-Transport-Security: max-age=31536000\r\n");
   });
 
   it("signs browsers in with a cookie for this host alone [RW-SESSION-1]", async () => {

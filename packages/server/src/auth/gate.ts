@@ -43,7 +43,7 @@ export const ticketFirstUseMs = 60_000;
 export function gate({ credentials, store, clock }: GateParts): Gate {
   const { grants } = store;
   const isOver = ({ credential, endsMs }: Pick<Caller, "credential" | "endsMs">): boolean =>
-    endsMs <= clock.now() || (credentials?.isRevoked(credential) ?? false);
+    endsMs <= clock.now() || (credentials?.isRevoked(credential) ?? credential !== openCaller.credential);
 
   /** Undefined where it is over, or what it was made with is. */
   async function granted(

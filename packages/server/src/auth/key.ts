@@ -41,10 +41,17 @@ export function createKey(
     hash: hashKey(key),
   };
   changeKeys(path, (keys) => {
-    if (keys.length >= keysMax) throw new Error(`${path} is full: it holds ${keysMax} keys`);
-    return [...keys, record];
+    const kept = keys.length < keysMax ? keys : keys.filter((one) => isGood(one, nowMs));
+    if (kept.length >= keysMax)
+      throw new Error(`${path} is full: it holds ${keysMax} keys; revoke some that nobody needs`);
+    return [...kept, record];
   });
   return { key, record };
+}
+
+/** Whoever comes with one that is not is refused, whether or not it is still known. */
+function isGood({ expires_at, revoked_at }: KeyRecord, nowMs: number): boolean {
+  return revoked_at === null && (expires_at === null || Date.parse(expires_at) > nowMs);
 }
 
 /** Undefined where there is no such key. One that was revoked before keeps its time. */

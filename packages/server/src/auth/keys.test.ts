@@ -128,6 +128,33 @@ describe("a key", () => {
   });
 });
 
+describe("a file that is full of keys", () => {
+  const dayMs = 86_400_000;
+  const fill = (of: (i: number) => object): void => {
+    createKey(path, wish, 0);
+    const [first] = readKeys(path);
+    const letters = (i: number): string =>
+      Array.from(String(i).padStart(12, "0"), (digit) => "abcdefghij"[Number(digit)]).join("");
+    const keys = Array.from({ length: 10_000 }, (_, i) => ({ ...first, id: letters(i), ...of(i) }));
+    writeFileSync(path, JSON.stringify({ format: 1, keys }));
+  };
+
+  it("lets go of those that are over, and of no other", () => {
+    const [past, later] = [new Date(dayMs - 1).toISOString(), new Date(dayMs + 1).toISOString()];
+    fill((i) => (i < 9990 ? { expires_at: past } : i < 9995 ? { revoked_at: past } : { expires_at: later }));
+    const { record } = createKey(path, wish, dayMs);
+    const kept = readKeys(path).map(({ id }) => id);
+    expect(kept).toHaveLength(6);
+    expect(kept.at(-1)).toBe(record.id);
+  });
+
+  it("takes no other while all are good, and says what to do", () => {
+    fill(() => ({}));
+    expect(() => createKey(path, wish, dayMs)).toThrow("revoke some");
+    expect(readKeys(path)).toHaveLength(10_000);
+  });
+});
+
 describe("a tenant's name", () => {
   it("is safe as a folder, a label and a part of a URL", () => {
     fc.assert(fc.property(tenants, (name) => isTenant(name) && encodeURIComponent(name) === name));

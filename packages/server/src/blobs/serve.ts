@@ -31,6 +31,8 @@ export async function serveBlob(
   const open = await blobs.open(tenant, ref, range);
   if (open?.bytes !== bytes) {
     open?.body.destroy();
+    // Whoever erased the last run that referred to it since it was found has removed it, and nothing is damaged.
+    if ((await blobs.find(tenant, ref)) === undefined) throw new RunwireError("KAI-BLOB-MISSING-0001");
     throw new RunwireError("KAI-SERVER-STORE-0003", ref);
   }
   begin(range === undefined ? 200 : 206, {

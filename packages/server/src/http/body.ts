@@ -86,9 +86,14 @@ export async function readObject(
   if (text.trim() === "") return {};
   const value = parseJson(text);
   if (!isObject(value)) throw new RunwireError("KAI-REQUEST-BODY-0001", "it must be a JSON object");
+  checkFit(value, bounds);
+  return value;
+}
+
+/** Throws 422 where it is deeper or has more members than anybody takes, or names what no order should. */
+export function checkFit(value: object, bounds: JsonLimits): void {
   const unfit = unfitJson(value, bounds) ?? pollution(value);
   if (unfit !== undefined) throw new RunwireError("KAI-REQUEST-BODY-0002", `the body ${unfit}`);
-  return value;
 }
 
 /** Throws 415 unless the body says it is JSON, says nothing, or is one of the others; and where it is compressed. */

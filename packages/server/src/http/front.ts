@@ -9,8 +9,8 @@ import type { Settings } from "../settings.js";
 export interface Front {
   /** Throws 403 where this server is not meant, or a foreign page asks. */
   check(req: IncomingMessage): void;
-  /** What goes out with every answer, names and values in turn; undefined for what was no request. */
-  headers(req: IncomingMessage | undefined): readonly string[];
+  /** What goes out with every answer, names and values in turn; also to what was no request, and has no headers. */
+  headers(req: Pick<IncomingMessage, "socket" | "headers">): readonly string[];
   /** The answer to a browser that asks whether it may ask. */
   preflight(methods: readonly string[]): { readonly [name: string]: string };
 }
@@ -57,7 +57,6 @@ export function front(
         throw new RunwireError("KAI-REQUEST-HOST-0001", "this server is not for pages of another site");
     },
     headers(req) {
-      if (req === undefined) return guards;
       const base = isTls(req) ? tlsGuards : guards;
       const { origin } = req.headers;
       if (allowed.size === 0) return base;
@@ -90,7 +89,7 @@ function isEmbedded({ headers }: IncomingMessage): boolean {
   return headers["sec-fetch-mode"] !== "navigate" || headers["sec-fetch-dest"] !== "document";
 }
 
-export function isTls({ socket }: IncomingMessage): boolean {
+export function isTls({ socket }: Pick<IncomingMessage, "socket">): boolean {
   return (socket as Partial<TLSSocket>).encrypted === true;
 }
 

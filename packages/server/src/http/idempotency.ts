@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { isObject } from "@runwire/protocol";
 import type { Idempotency } from "../log/run-record.js";
 import { badParam } from "./check.js";
 
@@ -23,7 +24,13 @@ export function idempotencyFor(key: unknown, ...what: readonly unknown[]): Idemp
   if (key === undefined) return undefined;
   if (typeof key !== "string" || !keyPattern.test(key))
     throw badParam("the header `Idempotency-Key`", "takes 1 to 255 visible characters");
-  return { key, digest: createHash("sha256").update(JSON.stringify(what)).digest("base64url") };
+  return { key, digest: createHash("sha256").update(JSON.stringify(what, inOrder)).digest("base64url") };
+}
+
+/** Members in one order, at any depth: many clients keep none, and write them in another the second time. */
+function inOrder(_name: string, value: unknown): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 /** Tells the client that it was answered before. */

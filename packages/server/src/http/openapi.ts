@@ -70,8 +70,11 @@ function told({ does, content = {} }: Answer, named: Named): object {
 }
 
 function bodyOf({ body, raw }: Route, named: Named): object {
-  if (body !== null)
-    return { requestBody: { required: true, content: json(schemaOf(body, "input", named)) } };
+  if (body !== null) {
+    // None is read as an object without members.
+    const required = !body.safeParse({}).success;
+    return { requestBody: { required, content: json(schemaOf(body, "input", named)) } };
+  }
   if (raw === null) return {};
   const types = Object.entries(raw).map(([type, schema]) => [
     type,

@@ -3,6 +3,7 @@
 
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
@@ -191,12 +192,12 @@ export function httpServer(options: HttpOptions): Server {
   }
 
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else if (isAnswering(socket)) hangUp(socket);
     else {
       const told = unreadable(error.code, settings);
-      refuse(socket, told, accounts.unreadable(told), guardsOf(undefined));
+      refuse(socket, told, accounts.unreadable(told), guardsOf({ socket, headers: {} }));
     }
   });
 
@@ -249,7 +250,8 @@ function listOf(headers: { readonly [name: string]: string | number }): string[]
 
 /** What the answer says of itself comes first, and stays. */
 function addHeader(list: string[], name: string, value: string): void {
-  if (!list.includes(name)) list.push(name, value);
+  for (let i = 0; i < list.length; i += 2) if (list[i] === name) return;
+  list.push(name, value);
 }
 
 function runOf({ path }: Route, { param }: Question, tenant: string): RunKey {

@@ -111,6 +111,10 @@ export const draft = z
   .describe("what a producer says, in the dialect `runwire`")
   .meta({ id: "Draft" });
 
+/** What a dialect says or takes: this in the server's own, any object in the others. */
+export const messageOf = <T extends z.ZodType>(own: T) =>
+  z.union([own, objects.describe("a message of another dialect")]);
+
 const streamText = z.string();
 
 /** The three ways in which a stream is answered over HTTP. */

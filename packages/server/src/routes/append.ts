@@ -20,7 +20,7 @@ import { batchValues, checkType, readText } from "../http/body.js";
 import { badParam } from "../http/check.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { draft, id, json, members } from "../http/shapes.js";
+import { draft, id, json, members, messageOf } from "../http/shapes.js";
 import type { ProducerClaim } from "../log/accept.js";
 import type { Rooms } from "../rooms.js";
 import { appendSession } from "../transports/append-session.js";
@@ -44,7 +44,7 @@ export function appendRoutes(rooms: Rooms): readonly Route[] {
         "Producer-Seq": "the number of the first event; each event is the next",
       },
       raw: {
-        "application/json": z.array(draft).describe("one batch, all or nothing"),
+        "application/json": z.array(messageOf(draft)).describe("one batch, all or nothing"),
         "application/x-ndjson": z
           .string()
           .describe("a draft a line: with a Content-Length one batch, in chunks a session"),
@@ -164,15 +164,23 @@ function claimOf({ headers }: IncomingMessage): ProducerClaim | undefined {
   const epoch = headers["producer-epoch"];
   const seq = headers["producer-seq"];
   if (id === undefined && epoch === undefined && seq === undefined) return undefined;
-  if (!isId(id)) throw badHeader("Producer-Id", "an id");
-  return { id, epoch: whole("Producer-Epoch", epoch ?? "0", 0), seq: whole("Producer-Seq", seq, 1) };
+  return checkClaim({ id: String(id ?? ""), epoch: numberIn(epoch ?? "0"), seq: numberIn(seq) });
 }
 
-function whole(name: string, value: string | string[] | undefined, min: number): number {
-  if (typeof value !== "string" || !/^[0-9]{1,15}$/.test(value) || Number(value) < min) {
-    throw badHeader(name, `a whole number from ${min}`);
-  }
-  return Number(value);
+function numberIn(value: string | string[] | undefined): number {
+  return /^[0-9]{1,15}$/.test(String(value)) ? Number(value) : Number.NaN;
+}
+
+/** Throws 400 where it names nobody, or counts as no producer does: what is stored would be skipped or doubled. */
+export function checkClaim(claim: ProducerClaim): ProducerClaim {
+  if (!isId(claim.id)) throw badHeader("Producer-Id", "an id");
+  if (!isCount(claim.epoch, 0)) throw badHeader("Producer-Epoch", "a whole number from 0");
+  if (!isCount(claim.seq, 1)) throw badHeader("Producer-Seq", "a whole number from 1");
+  return claim;
+}
+
+function isCount(value: number, min: number): boolean {
+  return Number.isInteger(value) && value >= min && value < 1e15;
 }
 
 function badHeader(name: string, takes: string): RunwireError {

@@ -20,20 +20,32 @@ interface Begun {
 }
 
 export async function begin(
-  { ingest, agent }: Rooms,
+  rooms: Rooms,
   tenant: string,
   run: NewRun,
   idempotency: Idempotency | undefined,
 ): Promise<Begun> {
-  if (!run.external && agent === undefined) {
+  const { ingest, agent } = rooms;
+  try {
+    if (!run.external) await checkAgent(rooms, run);
+  } catch (refused) {
+    // What this server can no longer begin may have begun before, on one that had other models and tools.
+    const made = idempotency && (await ingest.created(tenant, idempotency));
+    if (made === undefined) throw refused;
+    return begun(made);
+  }
+  const made = await ingest.create(tenant, run, idempotency);
+  if (!run.external) agent?.take({ tenant, run_id: made.run_id });
+  return begun(made);
+}
+
+async function checkAgent({ agent }: Rooms, run: NewRun): Promise<void> {
+  if (agent === undefined) {
     throw wrongBody(
       'this server has no built-in agent: send `"producer": "external"` and append the events yourself',
     );
   }
-  if (!run.external) await agent?.check({ ...run.asked, agent: run.agent, model: run.model });
-  const made = await ingest.create(tenant, run, idempotency);
-  if (!run.external) agent?.take({ tenant, run_id: made.run_id });
-  return begun(made);
+  await agent.check({ ...run.asked, agent: run.agent, model: run.model });
 }
 
 export function begun(made: CreatedRun): Begun {

@@ -72,9 +72,8 @@ async function fork(rooms: Rooms, call: ForkCall): Promise<Reply> {
   const { req, query, body, run: key } = call;
   const { checkpoint_id } = body;
   if (body.at != null && checkpoint_id != null) throw wrongBody("send `at` or `checkpoint_id`, not both");
-  const head = await readableHead(rooms, key);
   const idempotency = idempotencyOf(req, "fork", key.run_id, query.dialect.name, body);
-  return once(rooms, key, idempotency, async () => {
+  return once(rooms, key, idempotency, async (head) => {
     const point =
       checkpoint_id == null
         ? await pointAt(rooms, head, query.dialect, body.at)
@@ -91,9 +90,8 @@ async function rewind(rooms: Rooms, { req, body, run: key, caller }: RewindCall)
   if (!caller.scopes.has("write"))
     throw new RunwireError("KAI-AUTH-SCOPE-0001", "this needs `write` and `control`");
   const { checkpoint_id } = body;
-  const head = await readableHead(rooms, key);
   const idempotency = idempotencyOf(req, "rewind", key.run_id, body);
-  return once(rooms, key, idempotency, async () => {
+  return once(rooms, key, idempotency, async (head) => {
     const point = await pointOf(rooms, head, checkpoint_id);
     const taken = await takenFrom(rooms, head, point);
     const restored = await restore(rooms, head, checkpoint_id);
@@ -107,16 +105,17 @@ interface Prepared {
   readonly restored: Restored | undefined;
 }
 
-/** Answers as before where the key has been used: then there is nothing to restore, or it may be gone by now. */
+/** Answers as before where the key has been used: the old run, or what there is to restore, may be gone by now. */
 async function once(
   rooms: Rooms,
-  { tenant }: RunKey,
+  key: RunKey,
   idempotency: Idempotency | undefined,
-  prepare: () => Promise<Prepared>,
+  prepare: (head: Head) => Promise<Prepared>,
 ): Promise<Reply> {
+  const { tenant } = key;
   const made = idempotency === undefined ? undefined : await rooms.ingest.created(tenant, idempotency);
   if (made !== undefined) return told(begun(made));
-  const { run, restored } = await prepare();
+  const { run, restored } = await prepare(await readableHead(rooms, key));
   try {
     const answer = await begin(rooms, tenant, run, idempotency);
     // Another request under the same key may have been first.

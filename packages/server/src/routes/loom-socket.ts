@@ -14,8 +14,7 @@ import { openStream, type Sink, type Stream } from "../stream.js";
 import { acceptor, inOrder, socketSink } from "../transports/socket.js";
 import { type Wire, websocketText } from "../wire.js";
 import { answerApproval } from "./answers.js";
-import { begin } from "./begin.js";
-import { newRun, runFor } from "./runs.js";
+import { beginAsked, newRun } from "./runs.js";
 
 /** A run of this connection, by the id that its messages carry. */
 interface Told {
@@ -63,6 +62,7 @@ async function obey(
     return;
   }
   const { type, id } = message;
+  const { requestId } = upgrade;
   const asked = typeof id === "string" ? id : null;
   try {
     switch (type) {
@@ -86,8 +86,9 @@ async function obey(
     }
   } catch (error) {
     const isKnown = error instanceof RunwireError;
-    if (!isKnown) rooms.report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
-    const told = isKnown ? error : new RunwireError("KAI-SERVER-BUG-0001");
+    const told = isKnown ? error : new RunwireError("KAI-SERVER-BUG-0001", requestId);
+    if (!isKnown)
+      rooms.report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
     tell(ws, { type: "error", id: asked, error: told.message, code: told.code });
   }
 }
@@ -114,7 +115,7 @@ async function run(
     ...{ prompt, agent, model, approvals, got_adaptive },
     session_id: thread_id,
   });
-  const { body } = await begin(rooms, tenant, await runFor(rooms, tenant, asked), undefined);
+  const { body } = await beginAsked(rooms, tenant, asked, undefined);
   const key: RunKey = { tenant, run_id: body.run_id };
   const name = isId(id) ? id : body.run_id;
   const told: Told = { key, stream: undefined };

@@ -4,7 +4,7 @@ import { limits, type Message } from "@runwire/protocol";
 import { z } from "zod";
 import { detailParam, dialectParam, limitParam, viewOf } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
-import { event, facts, json, members, transcript } from "../http/shapes.js";
+import { event, facts, json, members, messageOf, transcript } from "../http/shapes.js";
 import { stretches } from "../reading.js";
 import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
@@ -37,7 +37,7 @@ export function pageRoutes(rooms: Rooms): readonly Route[] {
       answers: {
         200: {
           does: "events, and the `after` of the next page",
-          content: json(members({ events: z.array(event), next: z.number().nullable() })),
+          content: json(members({ events: z.array(messageOf(event)), next: z.number().nullable() })),
         },
       },
       handle: (call) => eventsPage(rooms, call),

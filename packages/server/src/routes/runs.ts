@@ -11,6 +11,8 @@ import { traceHeader, traceOf } from "../http/traceparent.js";
 import type { NewRun } from "../ingest.js";
 import { isEnded } from "../log/head.js";
 import { end } from "../log/lifecycle.js";
+import type { Idempotency } from "../log/run-record.js";
+import { isLogGone } from "../reading.js";
 import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
@@ -105,12 +107,30 @@ async function createRun(
   rooms: Rooms,
   { req, body, tenant }: Call<unknown, z.output<typeof newRun>>,
 ): Promise<Reply> {
-  const run = await runFor(rooms, tenant, body);
-  return begin(rooms, tenant, { ...run, ...traceOf(req) }, idempotencyOf(req, body));
+  return beginAsked(rooms, tenant, body, idempotencyOf(req, body), traceOf(req));
+}
+
+/** Begins what is asked for; anew where the turn that it was to go on from is erased meanwhile. */
+export async function beginAsked(
+  rooms: Rooms,
+  tenant: string,
+  body: z.output<typeof newRun>,
+  idempotency: Idempotency | undefined,
+  traced: Pick<NewRun, "scope"> = {},
+): ReturnType<typeof begin> {
+  for (;;) {
+    const run = await runFor(rooms, tenant, body);
+    try {
+      return await begin(rooms, tenant, { ...run, ...traced }, idempotency);
+    } catch (error) {
+      // Each time its session has a turn less.
+      if (run.turnBefore === undefined || !isLogGone(error)) throw error;
+    }
+  }
 }
 
 /** What is asked for, with what was said before in its session. */
-export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
+async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
   const { prompt, messages, tools, approvals, got_adaptive, fallback_models, budget_usd } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
   const external = body.producer != null;
@@ -137,6 +157,7 @@ export async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof
       ...(got_adaptive == null ? {} : { got_adaptive }),
       ...(history === undefined ? {} : { history: history.told }),
     },
+    ...(history === undefined ? {} : { turnBefore: history.run_id }),
     ...(before?.title == null ? {} : { title: before.title }),
   };
 }

@@ -1,0 +1,70 @@
+// A run that begins with the words of another, which is erased while it does.
+
+import type { Facts } from "@runwire/protocol";
+import { startGateway } from "@runwire/server";
+import { expect, it } from "vitest";
+import { allEvents, call, codeOf, control, runPath, say } from "./calls.js";
+import { muteAgent } from "./mute-agent.js";
+import { underTest } from "./under-test.js";
+
+/** What happens while the next run is being checked, once. */
+let meanwhile = async (): Promise<void> => {};
+const settled: string[] = [];
+const restored = {
+  run_id: "run_restored",
+  settle: async (outcome: string) => void settled.push(outcome),
+};
+const agent = muteAgent({
+  async check() {
+    const happens = meanwhile;
+    meanwhile = async () => {};
+    await happens();
+  },
+  restore: async () => restored,
+  says: [say("step.boundary", { step_index: 0, step_kind: "done", checkpoint_id: "ckpt_1" })],
+});
+const server = underTest((settings: object) => startGateway(settings, undefined, agent));
+
+async function begin(asked: Facts): Promise<string> {
+  const { status, body, text } = await call(server.url, "POST", "/v1/agent/runs", asked);
+  expect([status, text]).toEqual([201, text]);
+  return body.run_id as string;
+}
+
+const erase = async (run_id: string): Promise<void> => {
+  expect((await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`)).status).toBe(204);
+};
+
+const runs = async (): Promise<readonly unknown[]> =>
+  (await call(server.url, "GET", "/v1/agent/runs")).body.runs as readonly unknown[];
+
+it.each(["fork", "rewind"])(
+  "a %s of what is erased meanwhile is told so, and brings nothing of it back [RW-ERASE-1]",
+  async (way) => {
+    const run_id = await begin({ prompt: "the secret" });
+    const checkpoints = () => call(server.url, "GET", runPath(run_id, "checkpoints"));
+    await expect.poll(async () => (await checkpoints()).text).toContain("ckpt_1");
+    const before = settled.length;
+    meanwhile = () => erase(run_id);
+    const refused = await control(server.url, run_id, way, { checkpoint_id: "ckpt_1" });
+    expect([refused.status, codeOf(refused)]).toEqual([410, "KAI-STREAM-CONN-0002"]);
+    expect(settled.slice(before)).toEqual(["refused"]);
+    expect(await runs()).toEqual([]);
+  },
+);
+
+it("a turn goes on from the one before, where the last is erased meanwhile [RW-TURN-1] [RW-ERASE-1]", async () => {
+  const session_id = "sess_meanwhile";
+  const turn = async (prompt: string): Promise<string> => begin({ prompt, session_id });
+  for (const prompt of ["first", "second"])
+    expect((await control(server.url, await turn(prompt), "abort")).status).toBe(202);
+  const [last] = (await runs()) as readonly { run_id: string }[];
+  meanwhile = () => erase(last?.run_id ?? "");
+  const third = await turn("third");
+  const { payload } =
+    (await allEvents(server.url, third)).find(({ type }) => type === "turn.submitted") ?? {};
+  expect(payload).toMatchObject({
+    messages: ["first", "third"].map((content) => ({ role: "user", content })),
+    history: { turns: 1 },
+  });
+});
