@@ -284,6 +284,11 @@ export function checkLive(head: Head): void {
   if (isEnded(head)) throw new RunwireError("KAI-RUN-ENDED-0001", `${head.run.run_id} is ${head.state}`);
 }
 
+/** Throws for a run that nobody outside writes: its requests and its state are not for whoever may append. */
+export function checkExternal({ run }: Head): void {
+  if (!run.external) throw new RunwireError("KAI-RUN-AGENT-0002", run.run_id);
+}
+
 /** Whether a run ends between these two; it may be new. */
 export function endsBetween(before: Head | undefined, after: Head): boolean {
   return isEnded(after) && (before === undefined || !isEnded(before));
