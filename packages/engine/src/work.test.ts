@@ -20,3 +20,16 @@ test.each([
   expect(folded(...before, [type, payload]).unpaid).toEqual({ name: "m", provider: "p" });
   expect(folded(...before, [type, payload], ["usage", {}]).unpaid).toBeNull();
 });
+
+test.each([
+  ["approval", "approval_id", { decision: "deny" }, { decision: "once" }],
+  ["clarify", "clarify_id", { answer: "a" }, { answer: "b" }],
+] as const)("the first answer to what was asked stands: %s", (kind, id, first, later) => {
+  const asked = [
+    ["tool.call", { call_id: "call_1", tool: "t", input: {} }],
+    [`${kind}.requested`, { [id]: "ask_1", call_id: "call_1" }],
+  ] as const;
+  const resolved = (answer: Facts) => [`${kind}.resolved`, { [id]: "ask_1", ...answer }] as const;
+  const [call] = folded(...asked, resolved(first), resolved(later)).calls;
+  expect(call?.[kind === "approval" ? "approval" : "question"]?.resolved).toMatchObject(first);
+});
