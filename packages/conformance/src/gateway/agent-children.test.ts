@@ -311,10 +311,14 @@ describe("an order to a run", () => {
     await waitFor(server.url, run_id, "tool.start");
     await control(server.url, run_id, "pause");
     const path = `/v1/agent/runs/${run_id}/children`;
-    const child = String((await call(server.url, "POST", path, { prompt: "[]" })).body.run_id);
-    expect(await statesOf([child])).toEqual(["paused"]);
+    const ask = () => call(server.url, "POST", path, { prompt: "[]" }, { "Idempotency-Key": "paused-child" });
+    const made = await ask();
+    const child = String(made.body.run_id);
+    expect([made.body.state, ...(await statesOf([child]))]).toEqual(["paused", "paused"]);
     await control(server.url, run_id, "resume");
     expect(lastState(await ended(server.url, child))).toMatchObject({ state: "done" });
+    // Whoever asks again is told what was answered then.
+    expect((await ask()).body).toEqual(made.body);
     letGo();
     await ended(server.url, run_id);
   });
