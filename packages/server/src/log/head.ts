@@ -201,6 +201,11 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
         head.plan = null;
       }
       break;
+    case "control.requested":
+      // What its parent's pause had paused is paused for itself from here on, and no change of the state tells of it.
+      if (p.action === "pause" && head.state === "paused")
+        head.reason = typeof p.reason === "string" ? p.reason : null;
+      break;
     case "turn.submitted":
       head.prompt_preview = shownPrompt(p.messages);
       head.model = textOf(p.model, nameCharsMax);
