@@ -43,7 +43,8 @@ export async function approve(
     }),
   );
   const { decision, outcome, reason, approval_id } = resolved;
-  if (decision !== "deny") {
+  // Whatever is not a yes is a no.
+  if (decision === "once" || decision === "session" || decision === "always") {
     const approved = { decision, approval_id, run_id: run.run_id };
     return { kind: "go", input: resolved.input === undefined ? input : resolved.input, approved };
   }

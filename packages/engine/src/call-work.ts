@@ -48,11 +48,15 @@ export function withOpened(calls: readonly CallWork[], event: Event): readonly C
   return call === undefined ? calls : withCall(calls, call.call_id, { open: openAfter(call.open, event) });
 }
 
+/** The first answer stands. */
 export function withAnswer(
   calls: readonly CallWork[],
   kind: "approval" | "question",
   id: string,
   resolved: Facts,
 ): readonly CallWork[] {
-  return calls.map((call) => (call[kind]?.id === id ? { ...call, [kind]: { id, resolved } } : call));
+  return calls.map((call) => {
+    const ask = call[kind];
+    return ask?.id === id && ask.resolved === null ? { ...call, [kind]: { id, resolved } } : call;
+  });
 }

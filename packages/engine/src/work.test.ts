@@ -47,3 +47,16 @@ test("a call goes back to the model as it ran, with the input that somebody gave
     { role: "tool", call_id: "call_2", tool: "look.up", ok: false, output: { message: "denied" } },
   ]);
 });
+
+test.each([
+  ["approval", "approval_id", { decision: "deny" }, { decision: "once" }],
+  ["clarify", "clarify_id", { answer: "a" }, { answer: "b" }],
+] as const)("the first answer to what was asked stands: %s", (kind, id, first, later) => {
+  const asked = [
+    ["tool.call", { call_id: "call_1", tool: "t", input: {} }],
+    [`${kind}.requested`, { [id]: "ask_1", call_id: "call_1" }],
+  ] as const;
+  const resolved = (answer: Facts) => [`${kind}.resolved`, { [id]: "ask_1", ...answer }] as const;
+  const [call] = folded(...asked, resolved(first), resolved(later)).calls;
+  expect(call?.[kind === "approval" ? "approval" : "question"]?.resolved).toMatchObject(first);
+});

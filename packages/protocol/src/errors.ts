@@ -219,6 +219,13 @@ export const errorTable = {
     title: "unknown agent",
     help: '`agent` says how the built-in agent goes about its task; the message lists what there is. A run that you write yourself (`"producer": "external"`) may call its agent as it likes.',
   },
+  "KAI-RUN-AGENT-0002": {
+    status: 409,
+    grpc: "FAILED_PRECONDITION",
+    retry: false,
+    title: "the built-in agent writes this run",
+    help: 'Events and heartbeats are for runs that were created with `"producer": "external"`. What people want of this one goes through its controls and answers.',
+  },
   "KAI-RUN-APPROVAL-0001": {
     status: 404,
     grpc: "NOT_FOUND",

@@ -133,6 +133,10 @@ function own(mine: Mine | null, t: Transcript, event: Event): Transcript {
     }
     case "run.lifecycle":
       return { ...t, state: e.payload.state, reason: e.payload.reason ?? null };
+    case "control.requested":
+      // A pause for its own sake, of what its parent's had paused: no change of the state tells of it.
+      if (e.payload.action !== "pause" || t.state !== "paused") return t;
+      return { ...t, reason: typeof e.payload.reason === "string" ? e.payload.reason : null };
     case "message.settled":
       return { ...t, message: "", settled: withItem(mine, t.settled, e.payload) };
     case "title":

@@ -15,6 +15,7 @@ import { checkFit } from "./http/body.js";
 import { badParam, checkBody } from "./http/check.js";
 import { idempotencyFor } from "./http/idempotency.js";
 import type { Appended, ProducerClaim } from "./log/accept.js";
+import { checkExternal } from "./log/head.js";
 import type { Rooms } from "./rooms.js";
 import { checkClaim, draftReader } from "./routes/append.js";
 import { beginAsked, newRun } from "./routes/runs.js";
@@ -95,7 +96,9 @@ export function embedded(rooms: Rooms): Embedded {
     async heartbeat(run_id, of = {}) {
       stays();
       const key = { tenant: tenantNamed(of.tenant), run_id };
-      const { state, run } = await readableHead(rooms, key);
+      const head = await readableHead(rooms, key);
+      checkExternal(head);
+      const { state, run } = head;
       store.renew(key);
       return { state, lease_ms: run.lease_ms };
     },

@@ -149,7 +149,7 @@ async function startOn(
   open.add(writer.close);
   const agent = makeAgent?.({
     clock,
-    writer,
+    writer: { append: writer.appendAsAgent, spawn: writer.spawn, change: writer.change },
     head: store.head,
     runs: store.listRuns,
     endedMs: store.endedMs,

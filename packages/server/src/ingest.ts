@@ -19,8 +19,8 @@ import { spilling } from "./blobs/spilling.js";
 import { type Appended, appendDrafts, type ProducerClaim } from "./log/accept.js";
 import { spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
-import { isEnded } from "./log/head.js";
-import { abort, closeRequest, end, type Said, StaleFold } from "./log/lifecycle.js";
+import { checkExternal, type Head, isEnded } from "./log/head.js";
+import { abort, closeRequest, end, headIn, type Said, StaleFold } from "./log/lifecycle.js";
 import type { ForkedFrom, Idempotency, RunRecord } from "./log/run-record.js";
 import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
@@ -94,8 +94,10 @@ export interface Ingest {
   create(tenant: string, run: NewRun, idempotency?: Idempotency): Promise<CreatedRun>;
   /** What an earlier request under this key was answered; undefined where there was none. */
   created(tenant: string, idempotency: Idempotency): Promise<CreatedRun | undefined>;
-  /** All or nothing. With a claim, drafts that are already stored are skipped. */
+  /** All or nothing. With a claim, drafts that are already stored are skipped. Only for runs that someone outside writes. */
   append(key: RunKey, drafts: readonly Draft[], claim?: ProducerClaim): Promise<Appended>;
+  /** The same for the built-in agent, in any run. */
+  appendAsAgent: Ingest["append"];
   spawn(key: RunKey, child: NewChild, idempotency?: Idempotency): Promise<SpawnedRun>;
   /** Any other change to a run, decided against its head inside the transaction. */
   change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
@@ -226,27 +228,8 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
         return made === undefined ? undefined : replayed(made);
       }),
 
-    async append(key, drafts, claim) {
-      const said = new Map<string, Said>();
-      for (let tries = 1; ; tries++) {
-        await foldSaid(key, drafts, said);
-        try {
-          const appended = await change(key, (commit) =>
-            appendDrafts(commit, key.run_id, drafts, claim, said),
-          );
-          store.renew(key);
-          return appended;
-        } catch (error) {
-          if (!(error instanceof StaleFold)) throw error;
-          if (tries === foldTriesMax) {
-            throw new RunwireError(
-              "KAI-SERVER-STORE-0001",
-              "text was still being written while the run was ended",
-            );
-          }
-        }
-      }
-    },
+    append: (key, drafts, claim) => append(key, drafts, claim, checkExternal),
+    appendAsAgent: (key, drafts, claim) => append(key, drafts, claim, () => {}),
 
     spawn: (key, { agent, ...child }, idempotency) =>
       change(key, (commit): SpawnedRun => {
@@ -287,6 +270,34 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       for (const cancel of ticks.values()) cancel();
     },
   };
+
+  async function append(
+    key: RunKey,
+    drafts: readonly Draft[],
+    claim: ProducerClaim | undefined,
+    check: (head: Head) => void,
+  ): Promise<Appended> {
+    const said = new Map<string, Said>();
+    for (let tries = 1; ; tries++) {
+      await foldSaid(key, drafts, said);
+      try {
+        const appended = await change(key, (commit) => {
+          check(headIn(commit, key.run_id));
+          return appendDrafts(commit, key.run_id, drafts, claim, said);
+        });
+        store.renew(key);
+        return appended;
+      } catch (error) {
+        if (!(error instanceof StaleFold)) throw error;
+        if (tries === foldTriesMax) {
+          throw new RunwireError(
+            "KAI-SERVER-STORE-0001",
+            "text was still being written while the run was ended",
+          );
+        }
+      }
+    }
+  }
 
   /** A run that ends as done settles its message, whose text is folded from the log before the commit. */
   async function foldSaid(key: RunKey, drafts: readonly Draft[], said: Map<string, Said>): Promise<void> {

@@ -198,7 +198,9 @@ export async function openStream(
     if (closed) return;
     closed = true;
     log?.leave(listener);
-    sink.close(how);
+    // Nobody goes on from a cursor in a replay: one that is cut off must not look whole. The end of a credential is said.
+    const isCut = options.until !== undefined && how === "leaving" && why !== "credentials";
+    sink.close(isCut ? "broken" : how);
     counted.closed(why);
     report("debug", "stream closed", { ...facts, cursor, reason: why, messages: sent, dropped });
     if (why === "broken") report("info", "stream cut", { code: "KAI-STREAM-CONN-0001", ...facts, cursor });

@@ -2,9 +2,10 @@
 
 import { engine, spawnTool, type Tool } from "@runwire/engine";
 import { type Facts, is } from "@runwire/protocol";
-import { startGateway } from "@runwire/server";
+import { type Gateway, startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { call, codeOf, control, messageOf } from "./calls.js";
+import { allEvents, call, codeOf, control, lifecycle, messageOf, runPath, say, tryAppend } from "./calls.js";
+import { rawConnection, requestText } from "./raw-http.js";
 import {
   calling,
   ended,
@@ -44,7 +45,15 @@ const agent = engine({
   tools: [...["danger.one", "danger.two", "danger.three"].map(dangerous), picky, spawnTool],
   planningGate: "off",
 });
-const server = underTest((settings: object) => startGateway(settings, clock, agent), {}, clock);
+let gateway: Gateway;
+const server = underTest(
+  async (settings: object) => {
+    gateway = await startGateway(settings, clock, agent);
+    return gateway;
+  },
+  {},
+  clock,
+);
 const asking = { approvals: "destructive" };
 const approvalsPath = "/v1/agent/approvals";
 
@@ -171,6 +180,43 @@ describe("an approval", () => {
     expect(request?.by).not.toBe(run_id);
     await answer(request?.by, request?.approval_id, { decision: "deny" });
     await ended(server.url, run_id);
+  });
+});
+
+describe("a run of the agent", () => {
+  it("is written by the agent alone: nobody answers, moves or extends it by appending [RW-APPEND-7]", async () => {
+    const run_id = await start(server.url, calling("danger.one"), asking);
+    const [request] = await waitFor(server.url, run_id, "approval.requested");
+    const approval_id = String(request?.approval_id);
+    const before = await allEvents(server.url, run_id);
+    const refused = [409, "KAI-RUN-AGENT-0002"];
+    for (const draft of [
+      say("approval.resolved", { approval_id, decision: "once", outcome: "answered", input: { n: "mine" } }),
+      lifecycle("aborted"),
+      lifecycle("paused"),
+      say("steer.delivered", { steer_id: "steer_1", text: "do something else" }),
+      say("child.spawn", { child_id: "run_unwritten", prompt: "x" }),
+      say("text.delta", { text: "words in its mouth" }),
+    ]) {
+      const reply = await tryAppend(server.url, run_id, [draft]);
+      expect([draft.type, reply.status, codeOf(reply)]).toEqual([draft.type, ...refused]);
+      await expect(gateway.append(run_id, [draft])).rejects.toMatchObject({ code: refused[1] });
+    }
+    const session = await rawConnection(server.url);
+    const chunked = ["Content-Type: application/x-ndjson", "Transfer-Encoding: chunked"];
+    session.write(requestText(server.url, "POST", runPath(run_id, "events"), chunked));
+    await session.until((answered) => answered.includes("KAI-RUN-AGENT-0002"));
+    expect(session.text).toMatch(/^HTTP\/1\.1 409 /);
+    session.socket.destroy();
+    // It has no lease that somebody could keep.
+    const beat = await control(server.url, run_id, "heartbeat");
+    expect([beat.status, codeOf(beat)]).toEqual(refused);
+    await expect(gateway.heartbeat(run_id)).rejects.toMatchObject({ code: refused[1] });
+    expect(await allEvents(server.url, run_id)).toEqual(before);
+    expect((await answer(run_id, approval_id, { decision: "deny" })).status).toBe(200);
+    expect(ofType(await ended(server.url, run_id), "tool.start")).toEqual([]);
+    const late = await tryAppend(server.url, run_id, [lifecycle("done")]);
+    expect([late.status, codeOf(late)]).toEqual(refused);
   });
 });
 

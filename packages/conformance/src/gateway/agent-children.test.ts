@@ -295,6 +295,43 @@ describe("an order to a run", () => {
     await ended(server.url, run_id);
   });
 
+  it("to resume leaves a child paused that somebody paused for itself after its parent [RW-CONTROL-7]", async () => {
+    const { run_id, all } = await atWork();
+    const [, child = "", ...others] = all;
+    await control(server.url, run_id, "pause");
+    await control(server.url, child, "pause", { reason: "wrong file" });
+    const before = await allEvents(server.url, child);
+    // It says so once, and the state was the same before.
+    await control(server.url, child, "pause", { reason: "again" });
+    expect(await allEvents(server.url, child)).toEqual(before);
+    expect(before.at(-1)?.payload).toEqual({ action: "pause", reason: "wrong file" });
+    const shown = await call(server.url, "GET", `/v1/agent/runs/${child}`);
+    expect(shown.body).toMatchObject({ state: "paused", reason: "wrong file" });
+    const snapshot = await call(server.url, "GET", `/v1/agent/runs/${child}/snapshot`);
+    expect(snapshot.body.transcript).toMatchObject({ state: "paused", reason: "wrong file" });
+    await control(server.url, run_id, "resume");
+    expect(await statesOf([run_id, child])).toEqual(["running", "paused"]);
+    await control(server.url, child, "resume");
+    expect(await statesOf(others)).toEqual(others.map(() => "running"));
+    await control(server.url, run_id, "abort");
+  });
+
+  it("to take another direction, where it was paused, lets go on what is left below it [RW-CONTROL-7]", async () => {
+    const run_id = await start(server.url, calling("hold"));
+    await waitFor(server.url, run_id, "tool.start");
+    const path = `/v1/agent/runs/${run_id}/children`;
+    const made = await call(server.url, "POST", path, { prompt: calling("hold") });
+    const child = String(made.body.run_id);
+    expect(made.body.state).toBe("running");
+    await waitFor(server.url, child, "tool.start");
+    await control(server.url, run_id, "pause");
+    expect(await statesOf([run_id, child])).toEqual(["paused", "paused"]);
+    await control(server.url, run_id, "redirect", { instruction: calling("hold") });
+    await waitFor(server.url, run_id, "tool.start", 3);
+    expect(await statesOf([run_id, child])).toEqual(["running", "running"]);
+    await control(server.url, run_id, "abort");
+  });
+
   it("to take another direction ends the children that nobody waits for any longer", async () => {
     const { run_id, all } = await atWork();
     await control(server.url, run_id, "redirect", { instruction: script({ text: "turned" }) });
@@ -311,10 +348,14 @@ describe("an order to a run", () => {
     await waitFor(server.url, run_id, "tool.start");
     await control(server.url, run_id, "pause");
     const path = `/v1/agent/runs/${run_id}/children`;
-    const child = String((await call(server.url, "POST", path, { prompt: "[]" })).body.run_id);
-    expect(await statesOf([child])).toEqual(["paused"]);
+    const ask = () => call(server.url, "POST", path, { prompt: "[]" }, { "Idempotency-Key": "paused-child" });
+    const made = await ask();
+    const child = String(made.body.run_id);
+    expect([made.body.state, ...(await statesOf([child]))]).toEqual(["paused", "paused"]);
     await control(server.url, run_id, "resume");
     expect(lastState(await ended(server.url, child))).toMatchObject({ state: "done" });
+    // Whoever asks again is told what was answered then.
+    expect((await ask()).body).toEqual(made.body);
     letGo();
     await ended(server.url, run_id);
   });

@@ -151,7 +151,7 @@ describe("a batch", () => {
     expect(await allEvents(server.url, run_id)).toHaveLength(2);
   });
 
-  it("that leaves too much open is refused with 413, until something of it has ended [RW-LIMIT-1]", async () => {
+  it("that leaves too much open is refused with 413, until something of it has ended [RW-LIMIT-1] [RW-CONTROL-8]", async () => {
     const run_id = await createRun(server.url);
     const start = (i: number): Draft => say("tool.start", { call_id: `c${i}`, tool: "look" });
     const ask = (i: number): Draft => say("clarify.requested", { clarify_id: `q${i}`, question: "?" });
@@ -163,6 +163,12 @@ describe("a batch", () => {
         limits.openRequestsMax,
         say("clarify.resolved", { clarify_id: "q0", answer: "!" }),
         "open requests",
+      ],
+      [
+        (i: number) => say("steer.accepted", { steer_id: `s${i}`, text: "x" }),
+        limits.steersWaitingMax,
+        say("steer.delivered", { steer_id: "s0", text: "x" }),
+        "messages that wait",
       ],
     ] as const) {
       expect((await tryAppend(server.url, run_id, upTo(max, make))).status).toBe(200);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Event } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, append, createRun, lifecycle, say, text, tryAppend } from "./calls.js";
+import { allEvents, append, call, createRun, lifecycle, runPath, say, text, tryAppend } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { rawConnection, requestText } from "./raw-http.js";
 import { closeOf, openReading, type Reading, readAll, streamPath, wireNames } from "./readers.js";
@@ -109,6 +109,22 @@ describe("a stream", () => {
       expect(await end(reading)).toBe("finished");
       expect([...(readings[i] as Reading).events, ...reading.events]).toEqual(whole);
     }
+  });
+
+  it("that replays a run which is erased meanwhile ends uncleanly: it must not look whole [RW-CLOSE-3]", async () => {
+    const run_id = await createRun(server.url);
+    // More than the connection takes before somebody reads.
+    const large = say("message.settled", { text: "x".repeat(5_000_000) });
+    for (let i = 0; i < 4; i++) await append(server.url, run_id, large);
+    const raw = await rawConnection(server.url);
+    const path = runPath(run_id, "replay.jsonl?dialect=runwire");
+    raw.write(requestText(server.url, "GET", path, ["Connection: close"]));
+    await raw.until((answer) => answer.includes("200 OK"));
+    raw.socket.pause();
+    expect((await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`)).status).toBe(204);
+    raw.socket.resume();
+    await raw.ended;
+    expect(raw.text.endsWith("\r\n0\r\n\r\n")).toBe(false);
   });
 
   it("of a server that was killed ends uncleanly [RW-CLOSE-3]", async () => {

@@ -6,7 +6,7 @@ import { startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, lifecycle, runPath, say, text } from "./calls.js";
 import { rawConnection, requestText } from "./raw-http.js";
-import { closeOf, openReading, readAll, streamPath, wireNames } from "./readers.js";
+import { closeOf, lastEventId, openReading, readAll, streamPath, wireNames } from "./readers.js";
 import { record } from "./story.js";
 import { underTest } from "./under-test.js";
 
@@ -176,6 +176,35 @@ describe("a stream that begins with a snapshot", () => {
       expect(JSON.parse(read.heard[0]?.data ?? "{}")).toMatchObject({ type: "snapshot", pos: 10, seq: 7 });
       expect(closeOf(read)).toBe("finished");
     }
+  });
+});
+
+describe("an EventSource that asked for a snapshot", () => {
+  it("and has heard the end of a run that has ended is told that there is no more [RW-CURSOR-4]", async () => {
+    for (const dialect of ["koder", "runwire", "runtime", "loom"] as const) {
+      const path = streamPath({ run_id: ended, dialect, snapshot: 1 });
+      const last = lastEventId(await readAll("sse", server.url, path)) ?? "";
+      const again = (after: string) => readAll("sse", server.url, path, { "Last-Event-ID": after });
+      expect([dialect, (await again(last)).status]).toEqual([dialect, 204]);
+      // Whoever has not heard all, or asks in the address, wants the snapshot.
+      for (const read of [
+        await again(String(Number(last) - 1)),
+        await again("none"),
+        await readAll("sse", server.url, streamPath({ run_id: ended, dialect, snapshot: 1, after: last })),
+      ])
+        expect([dialect, read.status, lastEventId(read)]).toEqual([dialect, 200, last]);
+    }
+  });
+
+  it("of a live run begins with the snapshot each time", async () => {
+    const path = streamPath({ run_id: live, dialect: "runwire", snapshot: 1 });
+    const first = await openReading("sse", server.url, path);
+    await first.until(({ heard }) => heard.length === 1);
+    first.stop();
+    const again = await openReading("sse", server.url, path, { "Last-Event-ID": lastEventId(first) ?? "" });
+    await again.until(({ heard }) => heard.length === 1);
+    again.stop();
+    expect(again.heard).toEqual(first.heard);
   });
 });
 

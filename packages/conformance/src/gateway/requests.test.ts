@@ -128,6 +128,25 @@ describe("a request for a person", () => {
     expect((await control(server.url, ended, "approvals/appr_1", { decision: "once" })).status).toBe(410);
   });
 
+  it("that has expired is not covered by a word for another one of its tool [RW-LEASE-4] [RW-ALLOW-3]", async () => {
+    const run_id = await createRun(server.url);
+    const ask = (approval_id: string, more: Facts = {}) =>
+      say("approval.requested", { approval_id, tool: "shell", ...more });
+    const expires_at = "2020-01-01T00:00:00Z";
+    const reading = await openReading("sse", server.url, streamPath({ run_id, dialect: "runwire" }));
+    await append(server.url, run_id, ask("appr_1"), ask("appr_2", { expires_at }), ask("appr_3"));
+    await control(server.url, run_id, "approvals/appr_1", { decision: "session" });
+    const resolved = (): readonly Event[] => reading.events.filter((e) => e.type === "approval.resolved");
+    await reading.until(() => resolved().length === 3);
+    reading.stop();
+    const outcomes = resolved().map(({ payload }) => payload as Facts);
+    expect(Object.fromEntries(outcomes.map(({ approval_id, outcome }) => [approval_id, outcome]))).toEqual({
+      appr_1: "answered",
+      appr_2: "expired",
+      appr_3: "covered",
+    });
+  });
+
   it("is asked once under an id, so that an old answer never answers a new one [RW-CONTROL-6]", async () => {
     const run_id = await createRun(server.url);
     const ask = () => tryAppend(server.url, run_id, [say("approval.requested", { approval_id: "appr_2" })]);

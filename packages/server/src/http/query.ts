@@ -81,6 +81,11 @@ export function backpressureOf({
   return backpressure ?? dialect.backpressure;
 }
 
+/** Whether the address itself has one; `EventSource` says its own in a header. */
+export function hasCursor(query: Cursors): boolean {
+  return cursorNames.some((name) => query[name] !== undefined);
+}
+
 /** The cursor that a client sent: the query wins over the header, even where it is unusable. */
 export function cursorText(query: Cursors, req: IncomingMessage): string | undefined {
   for (const name of cursorNames) if (query[name] !== undefined) return query[name];

@@ -95,6 +95,8 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
   if (is(draft, "tool.start")) newCall(commit, target, draft.payload.call_id);
   if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);
   if (is(draft, "clarify.requested")) newRequest(commit, target, draft.payload.clarify_id);
+  if (is(draft, "steer.accepted"))
+    bounded(headIn(commit, target).steers.length, limits.steersWaitingMax, "messages that wait");
   commit.write(target, draft);
   if (is(draft, "plan.proposal")) passGate(commit, target);
 }

@@ -54,6 +54,8 @@ export function spawn(
   if (!isRunId(child_id)) {
     throw new RunwireError("KAI-STREAM-PROTO-0001", "child.spawn: `child_id` must begin with `run_`");
   }
+  // A pause reaches what the agent was about to spawn; whoever writes from outside knows what it does.
+  const beganPaused = parent.state === "paused" && !run.external;
   commit.create({
     ...run,
     run_id: child_id,
@@ -65,6 +67,7 @@ export function spawn(
     metadata: {},
     idempotency: of.idempotency ?? null,
     forked_from: null,
+    beganPaused,
   });
   const spawn = { type: "child.spawn" as const, payload: { ...payload, child_id } };
   commit.write(parent_id, of.scope === undefined ? spawn : { ...spawn, scope: of.scope });
@@ -80,8 +83,6 @@ export function spawn(
     type: "turn.submitted",
     payload: { messages, agent, session_id, parent_id, ...asked },
   });
-  // A pause reaches what the agent was about to spawn; whoever writes from outside knows what it does.
-  if (parent.state === "paused" && !run.external)
-    move(commit, child_id, { state: "paused", reason: parentPaused });
+  if (beganPaused) move(commit, child_id, { state: "paused", reason: parentPaused });
   return child_id;
 }

@@ -201,6 +201,11 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
         head.plan = null;
       }
       break;
+    case "control.requested":
+      // What its parent's pause had paused is paused for itself from here on, and no change of the state tells of it.
+      if (p.action === "pause" && head.state === "paused")
+        head.reason = typeof p.reason === "string" ? p.reason : null;
+      break;
     case "turn.submitted":
       head.prompt_preview = shownPrompt(p.messages);
       head.model = textOf(p.model, nameCharsMax);
@@ -282,6 +287,11 @@ export function withProducer(
 /** Throws for a run to which nothing can be added any more. */
 export function checkLive(head: Head): void {
   if (isEnded(head)) throw new RunwireError("KAI-RUN-ENDED-0001", `${head.run.run_id} is ${head.state}`);
+}
+
+/** Throws for a run that nobody outside writes: its requests and its state are not for whoever may append. */
+export function checkExternal({ run }: Head): void {
+  if (!run.external) throw new RunwireError("KAI-RUN-AGENT-0002", run.run_id);
 }
 
 /** Whether a run ends between these two; it may be new. */

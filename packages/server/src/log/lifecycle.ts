@@ -60,6 +60,20 @@ export function move(
     payload,
     ...(of.scope === undefined ? {} : { scope: of.scope }),
   });
+  if (to === "running") goOn(commit, run_id);
+}
+
+/** What a run's pause had paused below it; not what somebody paused for itself, nor what is below that. */
+function goOn(commit: Commit, run_id: string): void {
+  for (const child_id of headIn(commit, run_id).children) {
+    const { state, reason } = headIn(commit, child_id);
+    if (state !== "paused") goOn(commit, child_id);
+    else if (reason === parentPaused) {
+      const because = "parent resumed";
+      commit.write(child_id, { type: "control.requested", payload: { action: "resume", reason: because } });
+      move(commit, child_id, { state: "running", reason: because });
+    }
+  }
 }
 
 export function forbidden({ run, state }: Head, what: string): RunwireError {

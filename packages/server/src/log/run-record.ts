@@ -33,4 +33,6 @@ export interface RunRecord {
   readonly metadata: Facts;
   readonly idempotency: Idempotency | null;
   readonly forked_from: ForkedFrom | null;
+  /** Of a child: whether its parent's pause reached it as it began. */
+  readonly beganPaused?: boolean;
 }

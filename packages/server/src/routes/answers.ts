@@ -82,8 +82,7 @@ async function answer(
   await rooms.ingest.change(run, (commit) => {
     const asking = headIn(commit, run_id);
     const request = requestIn(asking, kind, id);
-    const late = request.expires_at !== null && Date.parse(request.expires_at) <= commit.nowMs;
-    if (request.status === "closed" || (request.status === "pending" && late)) {
+    if (request.status === "closed" || (request.status === "pending" && isLate(commit, request))) {
       throw new RunwireError("KAI-RUN-REQUEST-0003", id);
     }
     if (request.status === "resolved") {
@@ -101,6 +100,10 @@ function firstAnswer({ kind, answer: won }: Request): string {
   if (kind === "clarify" || won === null) return "the first answer was another text";
   const [decision, input] = JSON.parse(won) as readonly [string, unknown];
   return `the first answer was \`${decision}\`${input === null ? "" : ", with arguments of its own"}`;
+}
+
+function isLate({ nowMs }: Commit, { expires_at }: Request): boolean {
+  return expires_at !== null && Date.parse(expires_at) <= nowMs;
 }
 
 function requestIn({ requests }: Head, kind: Request["kind"], id: string): Request {
@@ -123,11 +126,15 @@ function toolOf({ asked }: Request): string | null {
   return typeof tool === "string" && tool.length < nameCharsMax ? tool : null;
 }
 
-/** Requests for this tool that wait in the run or below it. */
+/** Requests for this tool that wait in the run or below it; not those whose time is over. */
 function waitingFor(commit: Commit, run_id: string, tool: string): readonly (readonly [string, string])[] {
   const { requests, children } = headIn(commit, run_id);
   const own = Object.entries(requests).filter(
-    ([, request]) => request.kind === "approval" && request.status === "pending" && toolOf(request) === tool,
+    ([, request]) =>
+      request.kind === "approval" &&
+      request.status === "pending" &&
+      !isLate(commit, request) &&
+      toolOf(request) === tool,
   );
   return [
     ...own.map(([id]) => [run_id, id] as const),

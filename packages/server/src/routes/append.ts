@@ -22,6 +22,7 @@ import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { draft, id, json, members, messageOf } from "../http/shapes.js";
 import type { ProducerClaim } from "../log/accept.js";
+import { checkExternal } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import { appendSession } from "../transports/append-session.js";
 import { readableHead } from "../transports/open.js";
@@ -94,7 +95,7 @@ async function append(rooms: Rooms, call: Call<z.output<typeof appendQuery>>): P
   const { settings, quotas } = rooms;
   const lines = lineTypes.includes(checkType(req, lineTypes));
   if (lines && req.headers["content-length"] === undefined) {
-    await readableHead(rooms, key);
+    checkExternal(await readableHead(rooms, key));
     await appendSession(rooms, call, dialect, claim);
     return undefined;
   }
@@ -188,7 +189,9 @@ function badHeader(name: string, takes: string): RunwireError {
 }
 
 async function heartbeat(rooms: Rooms, { run: key }: Call): Promise<Reply> {
-  const { state, run } = await readableHead(rooms, key);
+  const head = await readableHead(rooms, key);
+  checkExternal(head);
+  const { state, run } = head;
   rooms.store.renew(key);
   return { status: 200, body: { run_id: key.run_id, state, lease_ms: run.lease_ms } };
 }

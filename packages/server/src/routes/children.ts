@@ -67,12 +67,14 @@ async function spawnChild(
   };
   const spawned = await ingest.spawn(key, child, idempotencyOf(req, key.run_id, body));
   const child_key = { tenant: key.tenant, run_id: spawned.child_id };
+  const made = (await store.head(child_key))?.run;
   // Whoever writes the parent writes the child.
-  if ((await store.head(child_key))?.run.external === false) agent?.take(child_key);
+  if (made?.external === false) agent?.take(child_key);
+  const state = made?.beganPaused === true ? "paused" : "running";
   const stream_url = `/v1/agent/runs/${spawned.child_id}/stream`;
   return {
     status: 201,
-    body: { run_id: spawned.child_id, parent_id: key.run_id, state: "running", stream_url },
+    body: { run_id: spawned.child_id, parent_id: key.run_id, state, stream_url },
     headers: replayedHeader(spawned),
   };
 }

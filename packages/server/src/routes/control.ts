@@ -128,11 +128,6 @@ async function resume(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Repl
     if (head.state !== "paused" && head.state !== "running")
       throw forbidden(head, "can be resumed only while it is paused");
     to(commit, run_id, "running", { action: "resume", reason }, "resumed");
-    // One that somebody paused for itself stays so.
-    below(commit, run_id, ({ run, state, reason: why }) => {
-      if (state !== "paused" || why !== parentPaused) return;
-      to(commit, run.run_id, "running", { action: "resume", reason: "parent resumed" }, "");
-    });
   });
 }
 
@@ -182,7 +177,9 @@ function to(
   asked: Facts & { action: string },
   because: string,
 ): void {
-  if (live(commit, run_id).state === state) return;
+  const head = live(commit, run_id);
+  // Whoever pauses what is paused for its parent's sake wants it to stay so.
+  if (head.state === state && head.reason !== parentPaused) return;
   ask(commit, run_id, asked);
   const reason = (asked.reason as string | null | undefined) ?? because;
   move(commit, run_id, { state, reason });

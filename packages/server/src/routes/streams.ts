@@ -11,6 +11,7 @@ import {
   dialectParam,
   flagParam,
   framingOf,
+  hasCursor,
   streamParams,
   viewOf,
 } from "../http/query.js";
@@ -106,7 +107,9 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   if (framing === "ndjson") checkSnapshot(query, "NDJSON");
   const backpressure = backpressureOf(query);
   const head = await followableHead(rooms, key, view);
-  const opening = await openAt(rooms, head, dialect, view, { cursor: cursorText(query, req), snapshot });
+  const cursor = cursorText(query, req);
+  const isAgain = snapshot && !hasCursor(query);
+  const opening = await openAt(rooms, head, dialect, view, { cursor, snapshot, isAgain });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(call, framing, rooms);
   const bytes = wire(dialect, framing, isChunked(res));

@@ -109,7 +109,7 @@ function hangUp(req: IncomingMessage): void {
 const hangUpMs = 500;
 
 /** The body's chunks; throws the signal's reason, so that the producer goes on elsewhere where the server leaves. */
-async function* untilLeaving(
+export async function* untilLeaving(
   req: IncomingMessage,
   res: ServerResponse,
   signal: AbortSignal,
@@ -117,14 +117,19 @@ async function* untilLeaving(
   const chunks = (req as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   // An answer over HTTP/2 does not say whether it is read; its stream does.
   const out = streamOf(res) ?? res;
-  const left = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-  left.catch(() => {});
+  // Not a race with one promise that lasts as long as the session: that would hold every chunk until then.
+  let leave: (why: unknown) => void = () => {};
+  signal.addEventListener("abort", () => leave(signal.reason), { once: true });
+  const orLeft = <T>(coming: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      leave = reject;
+      coming.then(resolve, reject);
+      if (signal.aborted) reject(signal.reason);
+    });
   for (;;) {
     // Whoever does not read its answers is not read either: nothing piles up here.
-    if (out.writableNeedDrain && !out.destroyed) await Promise.race([drained(out), left]);
-    const next = await Promise.race([chunks.next().catch(hungUp), left]);
+    if (out.writableNeedDrain && !out.destroyed) await orLeft(drained(out));
+    const next = await orLeft(chunks.next().catch(hungUp));
     if (next.done === true) return;
     yield next.value;
   }

@@ -43,12 +43,21 @@ export async function openAt(
   head: Head,
   dialect: Dialect,
   view: View,
-  asked: { readonly cursor: string | undefined; readonly snapshot: boolean },
+  asked: {
+    readonly cursor: string | undefined;
+    readonly snapshot: boolean;
+    /** Whether the client asks by itself for what it has asked before, as `EventSource` does after every end. */
+    readonly isAgain?: boolean;
+  },
 ): Promise<Opening> {
   const { tenant, run_id, session_id } = head.run;
   const key: RunKey = { tenant, run_id };
   const now = new Date(rooms.clock.now()).toISOString();
-  if (asked.snapshot) {
+  const hasAll =
+    asked.isAgain === true &&
+    isEnded(head) &&
+    (await resumeFrom(rooms, head, dialect, view, asked.cursor)).atEnd;
+  if (asked.snapshot && !hasAll) {
     rooms.metrics.streamBegan("snapshot");
     // Of a run that has ended, the last event is left to the stream: every reader hears the end itself.
     const pos = head.views[view].pos - (isEnded(head) ? 1 : 0);
