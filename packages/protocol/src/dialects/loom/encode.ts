@@ -33,15 +33,16 @@ export function speak(before: LoomState, e: Event): readonly [LoomState, readonl
 function turnsOf(e: Event): readonly Event[] {
   if (!is(e, "text.delta") && !is(e, "reasoning.delta")) return [];
   const { id, ts, type, run_id, child_id, pos, seq } = e;
-  const { nodes: _, node: _first, text, ...payload } = e.payload;
+  const { nodes: _, node: _first, text, envelope: given, ...payload } = e.payload;
   const { node_id: _id, ...scope } = e.scope ?? {};
+  const { node_id: _odd, ...envelope } = isObject(given) ? given : {};
   let from = 0;
   return nodeTexts(e.payload, e.scope).map(({ node, node_id, chars }) => {
     const said = text.slice(from, from + chars);
     from += chars;
     return {
       ...{ id, ts, type, run_id, child_id, pos, seq },
-      payload: { ...payload, text: said, ...(node === undefined ? {} : { node }) },
+      payload: { ...payload, envelope, text: said, ...(node === undefined ? {} : { node }) },
       scope: { ...scope, ...(node_id === undefined ? {} : { node_id }) },
     };
   });
