@@ -3,6 +3,7 @@ import type { Draft, Event, Facts } from "../../events.js";
 import { limits } from "../../limits.js";
 import { runtime } from "../runtime/index.js";
 import { loom, loomExport } from "./loom.js";
+import { loomReader } from "./reader.js";
 import type { LoomState } from "./state.js";
 
 /** What is said for drafts, and what the encoder then remembers. */
@@ -66,6 +67,22 @@ describe("what another dialect has kept", () => {
     expect(saidFor([end("error")]).said).toEqual([
       { event_id: 1, type: "run_error", error: "why", run_id: "run_1", reply: 7, stop_reason: "odd" },
     ]);
+  });
+});
+
+describe("a session", () => {
+  it("is one for all of a stream, also where a producer names others [RW-LOOM-2]", () => {
+    const { said } = saidFor([
+      { type: "run.lifecycle", payload: { state: "running" } },
+      { type: "turn.submitted", payload: { session_id: "sess_1", messages: [] } },
+      { type: "node.enter", payload: { id: "think" }, scope: { session_id: "sess-001" } },
+      { type: "text.delta", payload: { text: "Hi", envelope: { session_id: "a b" } } },
+      { type: "run.lifecycle", payload: { state: "done" } },
+    ]);
+    expect(said.map(({ session_id }) => session_id)).toEqual(Array(4).fill("sess_1"));
+    const reader = loomReader();
+    for (const message of said) expect(reader.read(JSON.stringify(message))).toHaveLength(1);
+    expect(reader.runs).toMatchObject([{ state: "done" }]);
   });
 });
 

@@ -50,7 +50,8 @@ function turnsOf(e: Event): readonly Event[] {
 
 function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
   const { session_id, node_id: named } = envelopeOf(e);
-  const state = session_id === undefined ? before : { ...before, session_id };
+  // A stream has one session, whatever is said in its events.
+  const state = before.session_id !== null || session_id === undefined ? before : { ...before, session_id };
   const [after, sayings] = inNodes(state, e);
   if (sayings.length === 0) return [after, nothing];
   let { said } = after;
