@@ -150,23 +150,29 @@ export function loomDecoder(): LoomDecoder {
 }
 
 /**
- * A `run_start` begins a run, and so does an `event_id` that begins again. Where messages have no number, what comes
- * after the end of a run is of the next.
+ * A `run_start` begins a run, and so does an `event_id` that begins again. Once a run has ended, what has no number is of
+ * the next, and so is what has one that was before, unless it is the end itself again.
  */
 function runCount(): { begins(message: Facts): boolean; count(): number } {
   let count = 0;
   let lastId: number | null = null;
-  let ended = false;
+  /** What ended it. */
+  let end: string | null = null;
+
+  function isNext(message: Facts, number: number | null): boolean {
+    if (number === null || lastId === null) return end !== null;
+    if (end === null) return number < lastId && number <= 1;
+    return number < lastId || (number === lastId && end !== JSON.stringify(message));
+  }
 
   return {
-    begins({ type, event_id }) {
+    begins(message) {
+      const { type, event_id } = message;
       const number = isCount(event_id) ? event_id : null;
-      const isAgain = number !== null && lastId !== null && number < lastId && number <= 1;
-      const isNext = ended && (number === null || lastId === null);
-      const isNew = count === 0 || type === "run_start" || isAgain || isNext;
-      if (isNew) [count, lastId, ended] = [count + 1, null, false];
+      const isNew = count === 0 || type === "run_start" || isNext(message, number);
+      if (isNew) [count, lastId, end] = [count + 1, null, null];
       lastId = number === null ? lastId : Math.max(lastId ?? 0, number);
-      ended ||= typeof type !== "string" || type === "run_error";
+      if (typeof type !== "string" || type === "run_error") end ??= JSON.stringify(message);
       return isNew;
     },
     count: () => count,
