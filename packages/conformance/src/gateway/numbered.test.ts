@@ -157,6 +157,46 @@ describe("Loom", () => {
     expect(snapshot.body).toMatchObject({ transcript: { state: "done" } });
   });
 
+  it("without ids of its calls is understood over several requests [RW-LOOM-4]", async () => {
+    const live = await createRun(server.url);
+    const post = async (...lines: readonly object[]): Promise<number> =>
+      (await call(server.url, "POST", `${runPath(live, "events")}?dialect=loom`, lines)).status;
+    const callOf = (name: string, result: string, is_error: boolean): readonly object[] => [
+      { type: "tool_call", name, arguments: {} },
+      { type: "tool_start", name },
+      { type: "tool_end", name, result, is_error },
+    ];
+    const ask = { type: "tool_approval", name: "rm", arguments: {} };
+    expect(await post(...callOf("sh", "no", true))).toBe(200);
+    for (const line of callOf("py", "yes", false)) expect(await post(line)).toBe(200);
+    expect([await post(ask), await post(ask)]).toEqual([200, 200]);
+    const { body } = await call(server.url, "GET", runPath(live, "snapshot"));
+    const { tools, approvals } = body.transcript as { tools: object; approvals: object };
+    expect(Object.values(tools)).toMatchObject([
+      { tool: "sh", status: "failed", error: { message: "no" } },
+      { tool: "py", status: "ok", output: "yes" },
+    ]);
+    expect(Object.keys(approvals)).toHaveLength(2);
+  });
+
+  it("keeps the ids of nodes that come again in a later request [RW-LOOM-2]", async () => {
+    const live = await createRun(server.url);
+    const node = { id: "think", node_id: "run-think-0" };
+    const lines = [
+      { type: "node_enter", ...node },
+      { type: "node_exit", ...node, result: "Ok" },
+    ];
+    for (const _ of [1, 2]) await call(server.url, "POST", `${runPath(live, "events")}?dialect=loom`, lines);
+    await append(server.url, live, lifecycle("done"));
+    const { heard } = await readAll(
+      "ndjson",
+      server.url,
+      streamPath({ run_id: live, ...named(loom as Dialect) }),
+    );
+    const said = heard.slice(1, -1).map(({ data }) => JSON.parse(data));
+    expect(said).toEqual([...lines, ...lines].map((line) => expect.objectContaining(line)));
+  });
+
   it.each([
     ["l-1", "r-1"],
     ["Left team #1", "Right team #1"],

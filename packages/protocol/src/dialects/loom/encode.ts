@@ -5,7 +5,7 @@ import { nodeTexts } from "../../nodes.js";
 import { isObject } from "../../parse.js";
 import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
 import { entered, leaving, left, over, spanFor } from "./spans.js";
-import { isRight, type LoomState, restOf, type Said, type Saying, said, say } from "./state.js";
+import { isKeyOf, isRight, type LoomState, restOf, type Said, type Saying, said, say } from "./state.js";
 import { toolSaying } from "./tools.js";
 import { hasNodeId, isCount, isName, withoutEnvelope, wordOf, words } from "./words.js";
 
@@ -109,7 +109,7 @@ function sayingsOf(state: LoomState, e: Event): Said {
     return e.child_id === null ? [{ ...state, settled: e.payload }, []] : [state, []];
   }
   if (e.type.startsWith(foreign)) return [state, unknownWord(e)];
-  const of = toolSaying(state, e);
+  const of = toolSaying(state, e, envelopeOf(e).node_id ?? spanFor(spans, by(e))?.id ?? null);
   if (of !== undefined) return of;
   return [state, say(plain(state, e))];
 }
@@ -138,8 +138,11 @@ function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
   const { state: now, reason } = e.payload;
   if (now !== "done" && now !== "aborted" && now !== "error") return [state, []];
   if (e.child_id !== null) {
-    const models = state.models.filter((one) => one !== e.child_id);
-    return [{ ...state, models, spans: over(state.spans, e.child_id) }, []];
+    const { child_id } = e;
+    const models = state.models.filter((one) => one !== child_id);
+    const calls = withoutRun(state.calls, child_id);
+    const asks = withoutRun(state.asks, child_id);
+    return [{ ...state, models, calls, asks, spans: over(state.spans, child_id) }, []];
   }
   if (now === "error") {
     const run_id = typeof e.payload.run_id === "string" ? e.payload.run_id : e.run_id;
@@ -158,6 +161,10 @@ function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
     ...restOf(e.payload, says),
   };
   return [{ ...state, settled: null }, say(reply)];
+}
+
+function withoutRun<T extends object>(all: T, by: string): T {
+  return Object.fromEntries(Object.entries(all).filter(([key]) => !isKeyOf(by, key))) as T;
 }
 
 /** People are asked through `custom`, as there is no word for it. */
