@@ -75,6 +75,8 @@ export interface Dialect<S extends EncoderState = EncoderState> {
     of: { readonly dropped: number; readonly last?: Message },
   ): readonly Message[];
   decoder(): Decoder;
+  /** The same for messages that go on with a log, where what is open in it says what they mean. `state` is that at its end. */
+  decoderAfter?(state: S): Decoder;
 }
 
 /** What a dialect without a word of its own says for a snapshot: the transcript, under its cursor. */

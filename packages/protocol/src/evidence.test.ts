@@ -23,21 +23,41 @@ test("a task that is listed is told to its end, also where the list is full", ()
   ]);
 });
 
+test("why a run or a policy itself decided is in it", () => {
+  const evidence = evidencer(run_id);
+  const facts: readonly [Draft["type"], Facts][] = [
+    ["permission.evaluated", { call_id: "c", reason: "tool-list" }],
+    ["control.requested", { action: "pause", reason: "parent paused" }],
+    ["run.lifecycle", { state: "error", reason: "producer lost" }],
+  ];
+  for (const [type, payload] of facts) evidence.hear({ ...event(type, "task_1"), payload } as Event);
+  expect(evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" })).toMatchObject({
+    reason: "producer lost",
+    permissions: [{ reason: "tool-list" }],
+    human_decisions: [{ who: "run", reason: "parent paused" }],
+  });
+});
+
 test("what was said is not in it, nor how that begins where it lies beside the log", () => {
   const evidence = evidencer(run_id);
   const said = { input: "secret", output: "secret", text: "secret", preview: "secret" };
   const where = { blob_ref: "blob_1", bytes: 70_000, media_type: "text/plain", preview: "secret" };
-  const payload = { call_id: "c", ok: false, error: { code: "x" }, ...said, spilled: { output: where } };
+  const error = { code: "x", message: "secret" };
+  const payload = { call_id: "c", ok: false, error, ...said, spilled: { output: where } };
   evidence.hear({ ...event("tool.end", "task_1"), payload } as Event);
   const people: readonly [Draft["type"], Facts][] = [
     ["steer.accepted", { steer_id: "s", text: "secret" }],
     ["clarify.requested", { clarify_id: "q", question: "secret" }],
     ["clarify.resolved", { clarify_id: "q", answer: "secret" }],
     ["control.requested", { action: "redirect", instruction: "secret" }],
+    ["approval.resolved", { approval_id: "a", decision: "deny", reason: "secret" }],
+    ["control.requested", { action: "abort", reason: "secret" }],
+    ["run.lifecycle", { state: "aborted", reason: "secret" }],
   ];
   for (const [type, payload] of people) evidence.hear({ ...event(type, "task_1"), payload } as Event);
   const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
   expect(pack.failures).toMatchObject([{ call_id: "c", error: { code: "x" } }]);
-  expect(pack.human_decisions).toHaveLength(3);
+  expect(pack.human_decisions).toHaveLength(5);
+  expect(pack.permissions).toMatchObject([{ approval_id: "a", decision: "deny" }]);
   expect(JSON.stringify(pack)).not.toContain("secret");
 });

@@ -4,7 +4,8 @@
 
 import { type Event, endsRun, type Facts, is } from "./events.js";
 import { newFold } from "./folding.js";
-import { evidenceListMax, type Review, reviewer } from "./review.js";
+import { isObject } from "./parse.js";
+import { type Decision, evidenceListMax, type Review, reviewer } from "./review.js";
 import type { RunState } from "./state.js";
 import { type Tasks, tasksEnded, tasksTold } from "./tasks.js";
 import { addedUsage, type Usage } from "./usage.js";
@@ -86,6 +87,8 @@ export function evidencer(run_id: string): Evidencer {
   let tasks: Tasks = {};
   let state: RunState | null = null;
   let reason: string | null = null;
+  /** Why people have stopped it and let it go on, in their words. */
+  const reasons = new Set<unknown>();
   const usage: Usages = new Map();
   let requests = 0;
 
@@ -94,6 +97,7 @@ export function evidencer(run_id: string): Evidencer {
     if (!isTaskTooMany(tasks, e)) tasks = tasksTold(mine, tasks, e);
     tasks = tasksEnded(mine, tasks, e);
     if (e.type === "model.requested") requests += 1;
+    if (is(e, "control.requested") && reasons.size < evidenceListMax) reasons.add(e.payload.reason);
     if (e.child_id === null && is(e, "run.lifecycle"))
       [state, reason] = [e.payload.state, e.payload.reason ?? null];
     if (is(e, "usage")) addUsage(usage, e.payload);
@@ -134,10 +138,15 @@ export function evidencer(run_id: string): Evidencer {
         run_id,
         refs: evidenceRefs(run_id),
         state,
-        reason,
+        reason: reasons.has(reason) ? null : reason,
         log,
-        tasks: Object.values(tasks),
-        human_decisions: review.decisions.map(withoutWords),
+        tasks: Object.values(tasks).map(({ attempts, ...task }) => ({
+          ...task,
+          attempts: attempts.map(({ reason: why, ...attempt }) =>
+            why === undefined || reasons.has(why) ? attempt : { ...attempt, reason: why },
+          ),
+        })),
+        human_decisions: review.decisions.map(bareDecision),
         ...Object.fromEntries(lists),
         totals: { ...totals, human_decisions: review.decisions_total },
         usage: Object.fromEntries(usage),
@@ -163,19 +172,39 @@ function isFailure(e: Event): boolean {
 
 /** What happened, with its ids and without what was said. */
 function entryOf({ id, ts, type, child_id, run_id, scope, payload }: Event): Facts {
-  return { at: ts, event_id: id, type, run_id: child_id ?? run_id, ...scope, ...withoutWords(payload) };
+  const { error, ...facts } = without(answers.test(type) ? [...saidIn, "reason"] : saidIn, payload);
+  const code = codeIn(error);
+  return {
+    ...{ at: ts, event_id: id, type, run_id: child_id ?? run_id },
+    ...scope,
+    ...facts,
+    ...(code === undefined ? {} : { error: { code } }),
+  };
 }
 
-function withoutWords(facts: Facts): Facts {
-  return Object.fromEntries(Object.entries(facts).filter(([member]) => !saidIn.has(member)));
+/** The review has what people said. */
+function bareDecision(decision: Decision): Facts {
+  const isTheirs = decision.who !== "run" && decision.who !== "nobody";
+  return without(isTheirs ? [...saidIn, "reason"] : saidIn, decision);
+}
+
+const answers = /^(?:approval|permission)\.resolved$/;
+
+/** What failed says by which code; the rest is what a tool or a model has said. */
+function codeIn(error: unknown): string | undefined {
+  const code = isObject(error) ? error.code : error;
+  return typeof code === "string" && /^[\w.-]{1,64}$/.test(code) ? code : undefined;
+}
+
+function without(members: readonly string[], facts: Facts): Facts {
+  return Object.fromEntries(Object.entries(facts).filter(([member]) => !members.includes(member)));
 }
 
 /** Members that hold what was said, or how it begins. */
-const saidIn: ReadonlySet<string> = new Set([
+const saidIn = [
   ...["output", "input", "text", "preview", "spilled", "rest"],
-  // The review has these.
   ...["question", "answer", "instruction"],
-]);
+];
 
 function hasId({ scope, payload }: Event, ...names: readonly string[]): boolean {
   return names.some((name) => typeof (scope?.[name] ?? (payload as Facts)[name]) === "string");

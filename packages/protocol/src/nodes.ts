@@ -1,5 +1,6 @@
 // Which nodes of a graph say what, where nodes that run side by side speak in turns. A delta names its node in `node`, or
-// in its scope's `node_id`. One that was joined from several of them keeps the turns in `nodes`.
+// in its scope's `node_id`; or in that of its `envelope`, where the name is no id here. One that was joined from several of
+// them keeps the turns in `nodes`.
 
 import type { Facts, Scope } from "./events.js";
 import { isObject } from "./parse.js";
@@ -17,7 +18,7 @@ export function nodeTexts(payload: Facts, scope: Scope = {}): readonly NodeText[
   const chars = typeof payload.text === "string" ? payload.text.length : 0;
   const { node, nodes } = payload;
   if (isTurns(nodes, chars)) return nodes;
-  const { node_id } = scope;
+  const { node_id = nodeIdIn(payload.envelope) } = scope;
   return [
     {
       ...(typeof node === "string" ? { node } : {}),
@@ -25,6 +26,10 @@ export function nodeTexts(payload: Facts, scope: Scope = {}): readonly NodeText[
       chars,
     },
   ];
+}
+
+function nodeIdIn(envelope: unknown): string | undefined {
+  return isObject(envelope) && typeof envelope.node_id === "string" ? envelope.node_id : undefined;
 }
 
 /** A producer may have a member of this name that means something else. */

@@ -77,6 +77,17 @@ describe("a batch that ends runs", () => {
     expect((await store.head(key))?.state).toBe("done");
   });
 
+  it("stores nothing of what one reader missed of a run that was written down [RW-KODER-2]", async () => {
+    const lossy = async (code: string): Promise<unknown> => {
+      const key = await runWithText();
+      const payload = { state: "done" as const, reason: null, dropped_count: 12, code };
+      await writer.append(key, [{ type: "run.lifecycle", payload }]);
+      return (await store.read(key, "full", 0, 1_000_000)).events.at(-1)?.payload;
+    };
+    expect(await lossy("KAI-STREAM-BUF-0001")).toEqual({ state: "done", reason: null });
+    expect(await lossy("mine")).toEqual({ state: "done", reason: null, code: "mine" });
+  });
+
   it("folds nothing of another tree, of which it may say nothing", async () => {
     const other = await runWithText();
     const key = await runWithText();

@@ -157,42 +157,89 @@ describe("Loom", () => {
     expect(snapshot.body).toMatchObject({ transcript: { state: "done" } });
   });
 
-  it("says what nodes side by side said in turns under the node that said it, in both views [RW-SHAPE-7]", async () => {
+  it("without ids of its calls is understood over several requests [RW-LOOM-4]", async () => {
     const live = await createRun(server.url);
-    const chunk = (content: string, id: string, node_id: string) => ({
-      type: "message_chunk",
-      content,
-      id,
-      node_id,
-    });
-    const turns = [chunk("a1", "left", "l-1"), chunk("b1", "right", "r-1"), chunk("a2", "left", "l-1")];
-    const lines = [
-      { type: "node_enter", id: "left", node_id: "l-1" },
-      { type: "node_enter", id: "right", node_id: "r-1" },
-      ...turns,
-      ...turns,
-      { type: "node_exit", id: "left", node_id: "l-1", result: "Ok" },
-      { type: "node_exit", id: "right", node_id: "r-1", result: "Ok" },
-      { reply: "both" },
+    const post = async (...lines: readonly object[]): Promise<number> =>
+      (await call(server.url, "POST", `${runPath(live, "events")}?dialect=loom`, lines)).status;
+    const callOf = (name: string, result: string, is_error: boolean): readonly object[] => [
+      { type: "tool_call", name, arguments: {} },
+      { type: "tool_start", name },
+      { type: "tool_end", name, result, is_error },
     ];
-    const taken = await call(server.url, "POST", `${runPath(live, "events")}?dialect=loom`, lines);
-    expect(taken.status).toBe(200);
-    const replay = async (detail: string): Promise<readonly unknown[]> => {
-      const path = `${runPath(live, "replay.jsonl")}?dialect=loom&detail=${detail}`;
-      const text = await (await fetch(`${server.url}${path}`)).text();
-      return text
-        .trimEnd()
-        .split("\n")
-        .slice(1)
-        .map((line) => JSON.parse(line));
-    };
-    const told = (list: readonly object[]) => list.map((line) => expect.objectContaining(line));
-    expect(await replay("full")).toEqual(told(lines));
-    const { events } = await readAll("ndjson", server.url, streamPath({ run_id: live }));
-    expect(events.filter(({ type }) => type === "text.delta")).toHaveLength(1);
-    const joined = [turns[0], turns[1], chunk("a2a1", "left", "l-1"), turns[1], turns[2]] as object[];
-    expect(await replay("default")).toEqual(told([...lines.slice(0, 2), ...joined, ...lines.slice(-3)]));
+    const ask = { type: "tool_approval", name: "rm", arguments: {} };
+    expect(await post(...callOf("sh", "no", true))).toBe(200);
+    for (const line of callOf("py", "yes", false)) expect(await post(line)).toBe(200);
+    expect([await post(ask), await post(ask)]).toEqual([200, 200]);
+    const { body } = await call(server.url, "GET", runPath(live, "snapshot"));
+    const { tools, approvals } = body.transcript as { tools: object; approvals: object };
+    expect(Object.values(tools)).toMatchObject([
+      { tool: "sh", status: "failed", error: { message: "no" } },
+      { tool: "py", status: "ok", output: "yes" },
+    ]);
+    expect(Object.keys(approvals)).toHaveLength(2);
   });
+
+  it("keeps the ids of nodes that come again in a later request [RW-LOOM-2]", async () => {
+    const live = await createRun(server.url);
+    const node = { id: "think", node_id: "run-think-0" };
+    const lines = [
+      { type: "node_enter", ...node },
+      { type: "node_exit", ...node, result: "Ok" },
+    ];
+    for (const _ of [1, 2]) await call(server.url, "POST", `${runPath(live, "events")}?dialect=loom`, lines);
+    await append(server.url, live, lifecycle("done"));
+    const { heard } = await readAll(
+      "ndjson",
+      server.url,
+      streamPath({ run_id: live, ...named(loom as Dialect) }),
+    );
+    const said = heard.slice(1, -1).map(({ data }) => JSON.parse(data));
+    expect(said).toEqual([...lines, ...lines].map((line) => expect.objectContaining(line)));
+  });
+
+  it.each([
+    ["l-1", "r-1"],
+    ["Left team #1", "Right team #1"],
+  ])(
+    "says what nodes side by side said in turns under the node that said it, in both views: %s, %s [RW-SHAPE-7]",
+    async (left, right) => {
+      const live = await createRun(server.url);
+      const chunk = (content: string, id: string, node_id: string) => ({
+        type: "message_chunk",
+        content,
+        id,
+        node_id,
+      });
+      // Their names are no help.
+      const turns = [chunk("a1", "team", left), chunk("b1", "team", right), chunk("a2", "team", left)];
+      const lines = [
+        { type: "node_enter", id: "team", node_id: left },
+        { type: "node_enter", id: "team", node_id: right },
+        ...turns,
+        ...turns,
+        { type: "node_exit", id: "team", node_id: right, result: "Ok" },
+        { type: "node_exit", id: "team", node_id: left, result: "Ok" },
+        { reply: "both" },
+      ];
+      const taken = await call(server.url, "POST", `${runPath(live, "events")}?dialect=loom`, lines);
+      expect(taken.status).toBe(200);
+      const replay = async (detail: string): Promise<readonly unknown[]> => {
+        const path = `${runPath(live, "replay.jsonl")}?dialect=loom&detail=${detail}`;
+        const text = await (await fetch(`${server.url}${path}`)).text();
+        return text
+          .trimEnd()
+          .split("\n")
+          .slice(1)
+          .map((line) => JSON.parse(line));
+      };
+      const told = (list: readonly object[]) => list.map((line) => expect.objectContaining(line));
+      expect(await replay("full")).toEqual(told(lines));
+      const { events } = await readAll("ndjson", server.url, streamPath({ run_id: live }));
+      expect(events.filter(({ type }) => type === "text.delta")).toHaveLength(1);
+      const joined = [turns[0], turns[1], chunk("a2a1", "team", left), turns[1], turns[2]] as object[];
+      expect(await replay("default")).toEqual(told([...lines.slice(0, 2), ...joined, ...lines.slice(-3)]));
+    },
+  );
 
   it("that is malformed is refused with its line, and nothing of it is stored [RW-LOOM-4]", async () => {
     const live = await createRun(server.url);

@@ -111,6 +111,48 @@ describe("a reader of Loom", () => {
     expect(runsOf(run.slice(2, -1))).toMatchObject([{ state: "running", nodes: [{ text: "a3a4" }] }]);
   });
 
+  it("takes what is left of a run for one of its own, where the next begins [RW-LOOM-6]", () => {
+    const [a, b] = [linesOfRun("a"), linesOfRun("b")];
+    const whole = { message: "b", state: "done", nodes: [{ text: "b2b3b4" }] };
+    expect(runsOf([...a.slice(2, -1), ...b])).toMatchObject([
+      { state: "running", nodes: [{ text: "a3a4" }] },
+      whole,
+    ]);
+    // Neither has its beginning, or its end has no number, or the next is over before it got that far.
+    expect(runsOf([...a.slice(1, -1), ...b.slice(2)])).toMatchObject([
+      { state: "running", nodes: [{ text: "a2a3a4" }] },
+      { state: "done", nodes: [{ text: "b3b4" }] },
+    ]);
+    expect(runsOf([...a.slice(2, -1), JSON.stringify({ reply: "a" }), ...b])).toMatchObject([
+      { state: "done", nodes: [{ text: "a3a4" }] },
+      whole,
+    ]);
+    const late = { event_id: 57, type: "message_chunk", content: "a57", id: "think" };
+    expect(runsOf([JSON.stringify(late), ...b])).toMatchObject([
+      { state: "running", nodes: [{ text: "a57" }] },
+      whole,
+    ]);
+    expect(runsOf([...a.slice(2, -1), ...b.slice(0, 2)])).toMatchObject([
+      { state: "running", nodes: [{ text: "a3a4" }] },
+      { message: "b", state: "running", nodes: [{ text: "b2" }] },
+    ]);
+  });
+
+  it("shows at once what comes from the middle of a run on, and puts in order what belongs before it [RW-LOOM-6]", () => {
+    const reader = loomReader();
+    const ask = { event_id: 58, type: "tool_approval", call_id: "c", name: "rm", arguments: {} };
+    reader.read(JSON.stringify(ask));
+    expect(reader.runs).toMatchObject([{ calls: [{ call_id: "c", status: "waiting" }] }]);
+    const call = { event_id: 57, type: "tool_call", call_id: "c", name: "rm", arguments: { path: "a" } };
+    reader.read(JSON.stringify(call));
+    expect(reader.runs).toMatchObject([{ calls: [{ arguments: {}, status: "waiting" }] }]);
+    expect(reader.end()).toEqual([call, ask]);
+    const swapped = loomReader();
+    const [first = "", second = ""] = linesOfRun("a");
+    for (const line of [second, first]) swapped.read(line);
+    expect(swapped.runs).toMatchObject([{ message: "a", nodes: [{ text: "a2" }] }]);
+  });
+
   it("lets what is live wait for what was, in each run [RW-LOOM-6]", () => {
     const mixed = ["a", "b"].map(linesOfRun).flatMap((run) => [...run.slice(2, 3), ...run]);
     expect(runsOf(mixed)).toMatchObject([

@@ -1,7 +1,7 @@
 // What a producer's drafts do inside a commit: those that are stored already are skipped, and each of the others is held
 // against the run's state, its plan gate and its children before it is written.
 
-import { type Draft, is, limits, RunwireError } from "@runwire/protocol";
+import { type Draft, is, limits, type Payloads, RunwireError } from "@runwire/protocol";
 import { descendant, spawn } from "./children.js";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head } from "./head.js";
@@ -84,7 +84,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
     if (head.run.planning_gate === "required" && gated && state === "running") {
       throw forbidden(head, "waits until its plan is approved");
     }
-    const payload = { ...draft.payload, reason: draft.payload.reason ?? null };
+    const payload = { ...withoutLoss(draft.payload), reason: draft.payload.reason ?? null };
     move(commit, target, payload, { said: said.get(target), scope: draft.scope });
     return;
   }
@@ -100,6 +100,13 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
   commit.write(target, draft);
   if (is(draft, "plan.proposal")) passGate(commit, target);
 }
+
+/** What one reader of a stream missed is told to that reader alone, and may have been written down with the rest. */
+function withoutLoss({ dropped_count: _, code, ...payload }: Payloads["run.lifecycle"]): typeof payload {
+  return code === undefined || code === lossCode ? payload : { ...payload, code };
+}
+
+const lossCode = "KAI-STREAM-BUF-0001";
 
 /** Whoever follows a run remembers what is open in it, and pays for that with every event. */
 function newCall(commit: Commit, run_id: string, call_id: string): void {

@@ -92,7 +92,9 @@ export function covered(
 
 function nodesWith(known: Group, payload: Facts, scopeText: string | null): Group["nodes"] {
   const isOne = known.nodes === undefined && known.payload.nodes === undefined && payload.nodes === undefined;
-  if (isOne && payload.node === known.payload.node && scopeText === known.scopeText) return undefined;
+  const isPlain = known.payload.envelope === undefined && payload.envelope === undefined;
+  if (isOne && isPlain && payload.node === known.payload.node && scopeText === known.scopeText)
+    return undefined;
   const before = known.nodes ?? nodeTexts({ ...known.payload, text: known.text }, scopeOf(known.scopeText));
   const more = nodeTexts(payload, scopeOf(scopeText));
   const last = before.at(-1);

@@ -24,6 +24,7 @@ import { draft, id, json, members, messageOf } from "../http/shapes.js";
 import type { ProducerClaim } from "../log/accept.js";
 import { checkExternal } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
+import type { RunKey } from "../store.js";
 import { appendSession } from "../transports/append-session.js";
 import { readableHead } from "../transports/open.js";
 
@@ -105,18 +106,17 @@ async function append(rooms: Rooms, call: Call<z.output<typeof appendQuery>>): P
     throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${settings.batchEventsMax} events`);
   }
   quotas.appending(key.tenant, values.length);
-  const read = draftReader(dialect, settings);
+  const read = await draftReader(rooms, key, dialect);
   const drafts = values.flatMap(({ value, where }) => read(value, where));
   // A member that is undefined is left out of the answer.
   return { status: 200, body: await rooms.ingest.append(key, drafts, claim) };
 }
 
-/** Drafts of one JSON value. The log's own dialect needs no message in between. */
-export function draftReader(
-  dialect: Dialect,
-  bounds: DraftLimits,
-): (value: unknown, where: string) => readonly Draft[] {
-  const read = anyDraftReader(dialect, bounds);
+/** Drafts of one JSON value, for a run. The log's own dialect needs no message in between. */
+export async function draftReader(rooms: Rooms, key: RunKey, dialect: Dialect): Promise<ReadDrafts> {
+  const { settings: bounds } = rooms;
+  const isOwn = dialect.name === runwire.name;
+  const read = isOwn ? ownReader(bounds) : foreignReader(await decoderFor(rooms, key, dialect), bounds);
   // The largest event there can be is refused where it is written anyway.
   if (bounds.eventBytesMax >= limits.eventBytesMax) return read;
   return (value, where) => {
@@ -130,16 +130,21 @@ export function draftReader(
   };
 }
 
-interface DraftLimits extends JsonLimits {
-  readonly eventBytesMax: number;
+/** Messages may mean calls that were opened in a request before. */
+async function decoderFor(rooms: Rooms, key: RunKey, dialect: Dialect): Promise<Decoder> {
+  if (dialect.decoderAfter === undefined) return dialect.decoder();
+  const { views, fullGone } = await readableHead(rooms, key);
+  const view = fullGone ? "default" : "full";
+  return dialect.decoderAfter(await rooms.encodings.at(key, view, dialect, views[view].pos));
 }
 
-function anyDraftReader(
-  dialect: Dialect,
-  bounds: JsonLimits,
-): (value: unknown, where: string) => readonly Draft[] {
-  if (dialect.name === runwire.name) return (value, where) => [parseDraft(value, where, bounds)];
-  const decoder = dialect.decoder();
+type ReadDrafts = (value: unknown, where: string) => readonly Draft[];
+
+function ownReader(bounds: JsonLimits): ReadDrafts {
+  return (value, where) => [parseDraft(value, where, bounds)];
+}
+
+function foreignReader(decoder: Decoder, bounds: JsonLimits): ReadDrafts {
   // A message is an event in an envelope, and may say it twice: plainly, and as it is.
   const around = { jsonDepthMax: bounds.jsonDepthMax + 4, jsonKeysMax: bounds.jsonKeysMax * 3 };
   return (value, where) => {

@@ -14,18 +14,19 @@ import { drained } from "./draining.js";
 import { type SessionLines, sessionLines } from "./session-lines.js";
 
 export async function appendSession(
-  { ingest, store, connections, settings, quotas, report }: Rooms,
+  rooms: Rooms,
   { req, res, begin, requestId, caller, run: key }: Call,
   dialect: Dialect,
   claim: ProducerClaim | undefined,
 ): Promise<void> {
+  const { ingest, store, connections, settings, quotas, report } = rooms;
+  const read = await draftReader(rooms, key, dialect);
   // It may have begun while the run was looked up; whoever leaves tells those that are open by then, and no other.
   if (connections.leaving) throw new RunwireError("KAI-STREAM-LEAVING-0001");
   begin(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
   res.flushHeaders();
   // An open session is a sign of life of its producer.
   const renewing = setInterval(() => store.renew(key), limits.leaseMsMin / 2);
-  const read = draftReader(dialect, settings);
   const reader = sessionLines(settings.lineBytesMax);
   const ending = new AbortController();
   const remove = connections.add({

@@ -144,6 +144,7 @@ function withCall(calls: readonly LoomCall[], message: Facts): readonly LoomCall
   const isEnd = message.type === "tool_end";
   const call: LoomCall = {
     ...known,
+    call_id: known.call_id ?? call_id,
     node_id: node_id ?? known.node_id,
     name: name ?? known.name,
     arguments: message.arguments ?? known.arguments,
@@ -158,12 +159,23 @@ function withCall(calls: readonly LoomCall[], message: Facts): readonly LoomCall
   return found === undefined ? [...calls, call] : calls.with(calls.indexOf(found), call);
 }
 
-/** A call is known by its id, also after its end; without one, an open one is meant. */
+/**
+ * A call is known by its id, also after its end; without one, an open one is meant. A run and its children may give the
+ * same id: the tool, the node and how far a call has got then tell one from the other.
+ */
 function meantIn(calls: readonly LoomCall[], message: Facts): LoomCall | undefined {
+  const type = String(message.type);
   const named = nameIn(message.call_id);
-  if (named !== null) return calls.find(({ call_id }) => call_id === named);
+  const [tool, node] = [nameIn(message.name), textOf(message.node_id)];
+  const same = calls.filter(
+    ({ call_id, name }) =>
+      named !== null && call_id === named && (tool === null || name === "" || name === tool),
+  );
+  const known =
+    same.findLast(({ node_id }) => node_id === node) ?? same.findLast((call) => mayFollow(call, type));
+  if (known !== undefined) return known;
   const open = calls
-    .filter(({ status }) => status !== "done" && status !== "failed")
+    .filter((call) => isOpen(call) && (named === null || call.call_id === null))
     .map((call) => ({
       call,
       named: call.call_id,
@@ -171,8 +183,17 @@ function meantIn(calls: readonly LoomCall[], message: Facts): LoomCall | undefin
       node: call.node_id,
       stage: stageOf(call),
     }));
-  const [tool, node] = [textOf(message.name), textOf(message.node_id)];
-  return callMeant(open, { type: String(message.type), named, tool, node })?.call;
+  return callMeant(open, { type, named, tool, node })?.call;
+}
+
+/** Whether a message of another node may be about this call: none begins what has begun. */
+function mayFollow(call: LoomCall, type: string): boolean {
+  if (type !== "tool_call" && type !== "tool_approval" && type !== "tool_start") return true;
+  return isOpen(call) && stageOf(call) < (stages[type] ?? 0);
+}
+
+function isOpen({ status }: LoomCall): boolean {
+  return status !== "done" && status !== "failed";
 }
 
 function stageOf({ status, arguments: given }: LoomCall): number {

@@ -13,6 +13,21 @@ function heard(...messages: readonly object[]): readonly Facts[] {
     .map((draft) => parseDraft(draft).payload as Facts);
 }
 
+/** The calls of messages that come in a request each. */
+function callsApart(...messages: readonly object[]): readonly unknown[] {
+  let [state, pos] = [loom.first, 0];
+  return messages.flatMap((message) => {
+    const drafts = loom.decoderAfter?.(state).decode({ data: JSON.stringify(message) }) ?? [];
+    return drafts.map((draft) => {
+      pos += 1;
+      const numbers = { id: `evt_${pos}`, ts: "2026-01-01T00:00:00.000Z", pos, seq: pos };
+      [state] = loom.step(state, { run_id: "run_1", child_id: null, ...draft, ...numbers } as never);
+      const { call_id, approval_id } = draft.payload as Facts;
+      return call_id ?? approval_id;
+    });
+  });
+}
+
 function callsIn(...messages: readonly object[]): readonly unknown[] {
   return heard(...messages).map(({ call_id }) => call_id);
 }
@@ -72,6 +87,44 @@ describe("what is said of a tool without a `call_id`", () => {
         sh("tool_start"),
       ),
     ).toEqual(["call-1", "call-1", "call-1", "loom:1"]);
+  });
+
+  it("is the call that its arguments streamed for, where only the whole has an id [RW-LOOM-4] [RW-LOOM-2]", () => {
+    const chunk = { type: "tool_call_chunk", arguments_delta: "{" };
+    const messages = [
+      { ...chunk, name: "sh" },
+      chunk,
+      sh("tool_call", { call_id: "c1", arguments: {} }),
+      sh("tool_approval", { call_id: "c1", arguments: {} }),
+      { type: "tool_approval_response", call_id: "c1", approved: true },
+      sh("tool_start", { call_id: "c1" }),
+      sh("tool_end", { call_id: "c1", ...ended }),
+    ];
+    const ids = heard(...messages).map(({ call_id, approval_id }) => call_id ?? approval_id);
+    expect(ids).toEqual(messages.map(() => "loom:1"));
+    const decoder = loom.decoder();
+    const drafts = messages.flatMap((message) => decoder.decode({ data: JSON.stringify(message) }));
+    expect(said(...drafts.map(({ type, payload }) => [type, payload as Facts] as const))).toEqual(
+      messages.map((message, i) => ({ event_id: i + 1, ...message, ...(i < 2 ? { call_id: null } : {}) })),
+    );
+  });
+
+  it("goes on with a call of a request before, and begins another where that has ended [RW-LOOM-4]", () => {
+    const [ask, answer] = [
+      sh("tool_approval", { arguments: {} }),
+      { type: "tool_approval_response", call_id: "", approved: true },
+    ];
+    const run = [sh("tool_start"), sh("tool_output", { content: ".." }), sh("tool_end", ended)];
+    // Each message is a request of its own.
+    const [one, two] = ["loom:1", "loom:2"];
+    expect(callsApart(sh("tool_call", { arguments: {} }), ...run, ask, answer, ...run)).toEqual([
+      ...[one, one, one, one],
+      ...[two, two, two, two, two],
+    ]);
+    const chunk = { type: "tool_call_chunk", name: "sh", arguments_delta: "{" };
+    expect(callsApart(chunk, chunk, sh("tool_call", { call_id: "c", arguments: {} }))).toEqual([
+      ...[one, one, one],
+    ]);
   });
 
   it("is answered in turn where it was asked with an empty one", () => {

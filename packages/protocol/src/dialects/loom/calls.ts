@@ -41,13 +41,25 @@ export function nameIn(call_id: unknown): string | null {
 /** Of the open calls, in the order in which they were opened; undefined where another begins. */
 export function callMeant<C extends OpenCall>(open: readonly C[], clues: Clues): C | undefined {
   const { type, named, tool, node } = clues;
-  if (named !== null) return open.find((one) => one.named === named);
+  if (named !== null) return open.find((one) => one.named === named) ?? argumentsFor(open, clues);
   const fitting = open.filter((one) => tool === null || one.tool === null || one.tool === tool);
   const ripe = fitting.filter(ripeFor(type, fitting));
   const near = ripe.filter((one) => one.node === node);
   if (type !== "tool_call_chunk") return near[0] ?? ripe[0];
   // Arguments that name their tool may be the first of a call; those that do not go on with some.
   return near.at(-1) ?? (tool === null ? ripe.at(-1) : undefined);
+}
+
+/** Arguments that came without a name, of a call that now comes with one. */
+function argumentsFor<C extends OpenCall>(open: readonly C[], { type, tool, node }: Clues): C | undefined {
+  if (type !== "tool_call" && type !== "tool_approval" && type !== "tool_start") return undefined;
+  return open.findLast(
+    (one) =>
+      one.named === null &&
+      one.stage === stages.tool_call_chunk &&
+      one.node === node &&
+      (one.tool === null || one.tool === tool),
+  );
 }
 
 /** Whether a call has got so far that this may be its next message. */
@@ -68,20 +80,40 @@ function ripeFor(type: string, calls: readonly OpenCall[]): (call: OpenCall) => 
   }
 }
 
-interface IdentifiedCall extends OpenCall {
+export interface IdentifiedCall extends OpenCall {
   /** What it is called here. */
   readonly id: string;
 }
 
+/** What the ids begin with that are made up here. */
+const madeUp = "loom:";
+
+export function isMadeUp(id: unknown): boolean {
+  return typeof id === "string" && id.startsWith(madeUp);
+}
+
+/** The number of an id that was made up for a call without a name; 0 for any other. */
+export function numberIn(id: string): number {
+  return /^loom:[0-9]{1,15}$/.test(id) ? Number(id.slice(madeUp.length)) : 0;
+}
+
+/** Calls that are open in a run, and the highest number that was made up for one. */
+export interface CallsBefore {
+  readonly open: readonly IdentifiedCall[];
+  readonly made: number;
+}
+
 /** Ids for the calls of a run: those they came with, and others where they had none or one that is no id here. */
-export function callIds(): { identified(type: string, payload: Facts, node: string | null): Facts } {
-  const open: IdentifiedCall[] = [];
-  let count = 0;
+export function callIds(before: CallsBefore = { open: [], made: 0 }): {
+  identified(type: string, payload: Facts, node: string | null): Facts;
+} {
+  const open = [...before.open];
+  let count = before.made;
 
   function idOf(named: string | null): string {
     if (named !== null) return isId(named) ? named : idFor(named);
     count += 1;
-    return `loom:${count}`;
+    return `${madeUp}${count}`;
   }
 
   function follow(known: IdentifiedCall | undefined, id: string, { type, named, tool, node }: Clues): void {
@@ -132,5 +164,5 @@ function idFor(name: string): string {
     other = Math.imul(other ^ name.charCodeAt(i), 0x85ebca6b);
     other ^= other >>> 13;
   }
-  return `loom:x${[one, other].map((part) => (part >>> 0).toString(16).padStart(8, "0")).join("")}`;
+  return `${madeUp}x${[one, other].map((part) => (part >>> 0).toString(16).padStart(8, "0")).join("")}`;
 }

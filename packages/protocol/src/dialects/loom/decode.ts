@@ -5,9 +5,10 @@ import { RunwireError } from "../../errors.js";
 import type { Draft, EventType, Facts, Scope } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
-import { callIds } from "./calls.js";
+import { type CallsBefore, callIds } from "./calls.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
+import { isKeyOf, type LoomState } from "./state.js";
 import {
   envelope,
   hasNodeId,
@@ -26,10 +27,11 @@ export interface LoomDecoder {
   runs(): number;
 }
 
-export function loomDecoder(): LoomDecoder {
+/** `after` is what an encoder remembers of the log that these messages go on with; without it, they begin one. */
+export function loomDecoder(after?: LoomState): LoomDecoder {
   let spans: Spans = noSpans;
   let session: string | undefined;
-  let calls = callIds();
+  let calls = callIds(after && callsIn(after));
   const runs = runCount();
 
   function decode(message: Facts, members = withoutEnvelope(message)): readonly Draft[] {
@@ -44,7 +46,8 @@ export function loomDecoder(): LoomDecoder {
     const [wrong] = wrongMembers(word, message);
     if (wrong !== undefined) throw malformed(`${type}: ${wrong}`);
     begin(message);
-    const node = typeof message.node_id === "string" ? message.node_id : spanFor(spans, "")?.id;
+    const last = spanFor(spans, "") ?? (after && spanFor(after.spans, ""));
+    const node = typeof message.node_id === "string" ? message.node_id : last?.id;
     const payload = calls.identified(type, payloadOf(type, word, message), node ?? null);
     return [draftOf(word.means, payload, message)];
   }
@@ -54,7 +57,8 @@ export function loomDecoder(): LoomDecoder {
     if (!runs.begins(message)) return;
     spans = noSpans;
     session = undefined;
-    calls = callIds();
+    // All that goes on with a log is of one run there.
+    if (after === undefined) calls = callIds();
   }
 
   function replied(message: Facts): readonly Draft[] {
@@ -92,7 +96,9 @@ export function loomDecoder(): LoomDecoder {
   }
 
   function impliedNode(type: EventType, { id, node }: Facts): string | undefined {
-    if (type === "node.enter") return entered(spans, "", String(id)).open.at(-1)?.id;
+    // Nodes are counted in the whole log, in which others may write meanwhile.
+    if (type === "node.enter")
+      return after === undefined ? entered(spans, "", String(id)).open.at(-1)?.id : undefined;
     if (type === "node.exit") return leaving(spans, "", String(id))?.id ?? spanFor(spans, "")?.id;
     return spanFor(spans, "", typeof node === "string" ? node : undefined)?.id;
   }
@@ -149,24 +155,35 @@ export function loomDecoder(): LoomDecoder {
   return { decode, runs: runs.count };
 }
 
+function callsIn({ calls, made }: LoomState): CallsBefore {
+  const own = Object.entries(calls).filter(([key]) => isKeyOf("", key));
+  return { open: own.map(([, call]) => call), made };
+}
+
 /**
- * A `run_start` begins a run, and so does an `event_id` that begins again. Where messages have no number, what comes
- * after the end of a run is of the next.
+ * A `run_start` begins a run, and so does an `event_id` that begins again. Once a run has ended, what has no number is of
+ * the next, and so is what has one that was before, unless it is the end itself again.
  */
 function runCount(): { begins(message: Facts): boolean; count(): number } {
   let count = 0;
   let lastId: number | null = null;
-  let ended = false;
+  /** What ended it. */
+  let end: string | null = null;
+
+  function isNext(message: Facts, number: number | null): boolean {
+    if (number === null || lastId === null) return end !== null;
+    if (end === null) return number < lastId && number <= 1;
+    return number < lastId || (number === lastId && end !== JSON.stringify(message));
+  }
 
   return {
-    begins({ type, event_id }) {
+    begins(message) {
+      const { type, event_id } = message;
       const number = isCount(event_id) ? event_id : null;
-      const isAgain = number !== null && lastId !== null && number < lastId && number <= 1;
-      const isNext = ended && (number === null || lastId === null);
-      const isNew = count === 0 || type === "run_start" || isAgain || isNext;
-      if (isNew) [count, lastId, ended] = [count + 1, null, false];
+      const isNew = count === 0 || type === "run_start" || isNext(message, number);
+      if (isNew) [count, lastId, end] = [count + 1, null, null];
       lastId = number === null ? lastId : Math.max(lastId ?? 0, number);
-      ended ||= typeof type !== "string" || type === "run_error";
+      if (typeof type !== "string" || type === "run_error") end ??= JSON.stringify(message);
       return isNew;
     },
     count: () => count,

@@ -3,6 +3,7 @@ import type { Draft, Event, Facts } from "../../events.js";
 import { limits } from "../../limits.js";
 import { runtime } from "../runtime/index.js";
 import { loom, loomExport } from "./loom.js";
+import { loomReader } from "./reader.js";
 import type { LoomState } from "./state.js";
 
 /** What is said for drafts, and what the encoder then remembers. */
@@ -66,6 +67,71 @@ describe("what another dialect has kept", () => {
     expect(saidFor([end("error")]).said).toEqual([
       { event_id: 1, type: "run_error", error: "why", run_id: "run_1", reply: 7, stop_reason: "odd" },
     ]);
+  });
+});
+
+describe("a run and its child that give the same ids", () => {
+  const child_id = "run_child";
+  const call = { call_id: "call_1" };
+
+  it("have each their calls, with their names and arguments [RW-LOOM-1]", () => {
+    const { said, state } = saidFor([
+      { type: "tool.start", payload: { ...call, tool: "spawn", input: {} } },
+      { type: "tool.start", payload: { ...call, tool: "grep", input: { q: 1 } }, child_id },
+      { type: "tool.end", payload: { ...call, ok: true, output: "x" }, child_id },
+      { type: "text.delta", payload: { ...call, text: "so far" } },
+      { type: "tool.end", payload: { ...call, ok: true, output: "y" } },
+      { type: "tool.start", payload: { ...call, tool: "sleep" }, child_id },
+      { type: "run.lifecycle", payload: { state: "done" }, child_id },
+    ]);
+    expect(said.map(({ type, name }) => [type, name])).toEqual([
+      ["tool_call", "spawn"],
+      ["tool_start", "spawn"],
+      ["tool_call", "grep"],
+      ["tool_start", "grep"],
+      ["tool_end", "grep"],
+      ["tool_output", "spawn"],
+      ["tool_end", "spawn"],
+      ["tool_start", "sleep"],
+    ]);
+    expect(said[2]).toMatchObject({ node_id: child_id, arguments: { q: 1 } });
+    expect(state).toMatchObject({ calls: {}, asks: {} });
+    const reader = loomReader();
+    for (const message of said) reader.read(JSON.stringify(message));
+    expect(reader.runs[0]?.calls).toMatchObject([
+      { name: "spawn", status: "done", output: "so far", result: "y" },
+      { name: "grep", status: "done", arguments: { q: 1 }, result: "x" },
+      { name: "sleep", status: "running" },
+    ]);
+  });
+
+  it("have each their answers [RW-LOOM-1]", () => {
+    const ask: Draft = { type: "approval.requested", payload: { approval_id: "a1", ...call, tool: "rm" } };
+    const answer = (decision: string): Draft => ({
+      type: "approval.resolved",
+      payload: { approval_id: "a1", decision },
+    });
+    const { said } = saidFor([ask, { ...ask, child_id }, { ...answer("once"), child_id }, answer("deny")]);
+    expect(said.slice(2)).toMatchObject([
+      { type: "tool_approval_response", node_id: child_id, approved: true },
+      { type: "tool_approval_response", approved: false },
+    ]);
+  });
+});
+
+describe("a session", () => {
+  it("is one for all of a stream, also where a producer names others [RW-LOOM-2]", () => {
+    const { said } = saidFor([
+      { type: "run.lifecycle", payload: { state: "running" } },
+      { type: "turn.submitted", payload: { session_id: "sess_1", messages: [] } },
+      { type: "node.enter", payload: { id: "think" }, scope: { session_id: "sess-001" } },
+      { type: "text.delta", payload: { text: "Hi", envelope: { session_id: "a b" } } },
+      { type: "run.lifecycle", payload: { state: "done" } },
+    ]);
+    expect(said.map(({ session_id }) => session_id)).toEqual(Array(4).fill("sess_1"));
+    const reader = loomReader();
+    for (const message of said) expect(reader.read(JSON.stringify(message))).toHaveLength(1);
+    expect(reader.runs).toMatchObject([{ state: "done" }]);
   });
 });
 

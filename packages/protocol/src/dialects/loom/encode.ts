@@ -5,7 +5,7 @@ import { nodeTexts } from "../../nodes.js";
 import { isObject } from "../../parse.js";
 import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
 import { entered, leaving, left, over, spanFor } from "./spans.js";
-import { isRight, type LoomState, restOf, type Said, type Saying, said, say } from "./state.js";
+import { isKeyOf, isRight, type LoomState, restOf, type Said, type Saying, said, say } from "./state.js";
 import { toolSaying } from "./tools.js";
 import { hasNodeId, isCount, isName, withoutEnvelope, wordOf, words } from "./words.js";
 
@@ -33,15 +33,16 @@ export function speak(before: LoomState, e: Event): readonly [LoomState, readonl
 function turnsOf(e: Event): readonly Event[] {
   if (!is(e, "text.delta") && !is(e, "reasoning.delta")) return [];
   const { id, ts, type, run_id, child_id, pos, seq } = e;
-  const { nodes: _, node: _first, text, ...payload } = e.payload;
+  const { nodes: _, node: _first, text, envelope: given, ...payload } = e.payload;
   const { node_id: _id, ...scope } = e.scope ?? {};
+  const { node_id: _odd, ...envelope } = isObject(given) ? given : {};
   let from = 0;
   return nodeTexts(e.payload, e.scope).map(({ node, node_id, chars }) => {
     const said = text.slice(from, from + chars);
     from += chars;
     return {
       ...{ id, ts, type, run_id, child_id, pos, seq },
-      payload: { ...payload, text: said, ...(node === undefined ? {} : { node }) },
+      payload: { ...payload, envelope, text: said, ...(node === undefined ? {} : { node }) },
       scope: { ...scope, ...(node_id === undefined ? {} : { node_id }) },
     };
   });
@@ -49,7 +50,8 @@ function turnsOf(e: Event): readonly Event[] {
 
 function speakOne(before: LoomState, e: Event): readonly [LoomState, readonly LoomMessage[]] {
   const { session_id, node_id: named } = envelopeOf(e);
-  const state = session_id === undefined ? before : { ...before, session_id };
+  // A stream has one session, whatever is said in its events.
+  const state = before.session_id !== null || session_id === undefined ? before : { ...before, session_id };
   const [after, sayings] = inNodes(state, e);
   if (sayings.length === 0) return [after, nothing];
   let { said } = after;
@@ -107,7 +109,7 @@ function sayingsOf(state: LoomState, e: Event): Said {
     return e.child_id === null ? [{ ...state, settled: e.payload }, []] : [state, []];
   }
   if (e.type.startsWith(foreign)) return [state, unknownWord(e)];
-  const of = toolSaying(state, e);
+  const of = toolSaying(state, e, envelopeOf(e).node_id ?? spanFor(spans, by(e))?.id ?? null);
   if (of !== undefined) return of;
   return [state, say(plain(state, e))];
 }
@@ -136,8 +138,11 @@ function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
   const { state: now, reason } = e.payload;
   if (now !== "done" && now !== "aborted" && now !== "error") return [state, []];
   if (e.child_id !== null) {
-    const models = state.models.filter((one) => one !== e.child_id);
-    return [{ ...state, models, spans: over(state.spans, e.child_id) }, []];
+    const { child_id } = e;
+    const models = state.models.filter((one) => one !== child_id);
+    const calls = withoutRun(state.calls, child_id);
+    const asks = withoutRun(state.asks, child_id);
+    return [{ ...state, models, calls, asks, spans: over(state.spans, child_id) }, []];
   }
   if (now === "error") {
     const run_id = typeof e.payload.run_id === "string" ? e.payload.run_id : e.run_id;
@@ -156,6 +161,10 @@ function lifecycle(state: LoomState, e: Event<"run.lifecycle">): Said {
     ...restOf(e.payload, says),
   };
   return [{ ...state, settled: null }, say(reply)];
+}
+
+function withoutRun<T extends object>(all: T, by: string): T {
+  return Object.fromEntries(Object.entries(all).filter(([key]) => !isKeyOf(by, key))) as T;
 }
 
 /** People are asked through `custom`, as there is no word for it. */

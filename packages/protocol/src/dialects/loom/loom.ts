@@ -1,9 +1,9 @@
 // Loom's streaming output: nodes, chunks, tools, trees and graphs of thought, and the reply that ends a run. It counts
 // its messages in `event_id`, from 1. The export form says the same with one member an object.
 
-import { type Dialect, snapshotMessage } from "../../dialect.js";
+import { type Decoder, type Dialect, snapshotMessage } from "../../dialect.js";
 import type { EventType, Facts } from "../../events.js";
-import { loomDecoder, parsed } from "./decode.js";
+import { type LoomDecoder, loomDecoder, parsed } from "./decode.js";
 import { type LoomMessage, speak } from "./encode.js";
 import { fromExport, toExport } from "./export.js";
 import { firstState, type LoomState } from "./state.js";
@@ -34,16 +34,14 @@ function dialect(
     },
     open: ({ said }, opening) => snapshotMessage(said, opening),
     close: (_state, close, { last }) => (close === "finished" && last !== undefined ? [last] : []),
-    decoder() {
-      const decoder = loomDecoder();
-      // A stream without its reply is a run that was cut off; nothing is made up for it.
-      return {
-        decode: ({ data }) => decoder.decode(...read(parsed(data))),
-        end: () => [],
-        runs: decoder.runs,
-      };
-    },
+    decoder: () => decoderOf(loomDecoder()),
+    decoderAfter: (state) => decoderOf(loomDecoder(state)),
   };
+
+  function decoderOf({ decode, runs }: LoomDecoder): Decoder {
+    // A stream without its reply is a run that was cut off; nothing is made up for it.
+    return { decode: ({ data }) => decode(...read(parsed(data))), end: () => [], runs };
+  }
 }
 
 export const loom = dialect(

@@ -1,5 +1,11 @@
 // Loom as its receivers need it: whatever came twice counts once, what came too early waits a little for what belongs
 // before it, and the runs of a stream are told apart. What is right is folded into what each run has come to.
+//
+// What comes before the first message of a run is either that run's, and came too early, or the rest of another, whose
+// beginning nobody has heard. It is shown at once, and waits until that is known:
+//
+//   3 1 2 4    a later message of the run comes, or it comes again with the rest: it is of this run
+//   3 1 2 3'   its number comes as something else, or the run or the stream ends before it: it is of another
 
 import type { Facts } from "../../events.js";
 import { limits } from "../../limits.js";
@@ -13,7 +19,7 @@ export interface LoomReader {
   read(data: string): readonly Facts[];
   /** Lets go of what still waits: nothing will come before it any more. */
   end(): readonly Facts[];
-  /** What the runs have come to, in the order in which they began. */
+  /** What the runs have come to, in the order in which they began, with what waits only for what comes after it. */
   readonly runs: readonly LoomRun[];
   /** What was not JSON, and what came again as something else; neither is part of a run. */
   readonly problems: readonly Violation[];
@@ -31,6 +37,8 @@ interface Stream {
   ended: boolean;
   /** Those that came too early, by `event_id`. */
   readonly early: Map<number, Heard>;
+  /** Those of them that came before the run's first message, and may be of another run. */
+  before: Set<number>;
   /** The texts of those that were taken, to know them again. */
   readonly taken: Map<number, string>;
 }
@@ -44,7 +52,10 @@ export function loomReader(): LoomReader {
     const name = typeof session_id === "string" ? session_id : "";
     const known = streams.get(name);
     if (known !== undefined) return known;
-    const fresh: Stream = { run: -1, last: null, ended: true, early: new Map(), taken: new Map() };
+    const fresh: Stream = {
+      ...{ run: -1, last: null, ended: true },
+      ...{ early: new Map(), before: new Set(), taken: new Map() },
+    };
     streams.set(name, fresh);
     return fresh;
   }
@@ -58,19 +69,25 @@ export function loomReader(): LoomReader {
     const stream = streamOf(message);
     const heard: Heard = { message, text: data };
     const { event_id } = message;
-    // Without numbers, the order of the lines is all there is.
-    if (!isCount(event_id)) return [take(stream, heard)];
-    const before: Facts[] = [];
+    // Without numbers, the order of the lines is all there is; an end is that of what waits, too.
+    if (!isCount(event_id)) return [...(endsRun(message) ? settle(stream) : []), take(stream, heard)];
+    const out: Facts[] = [];
     if (begins(stream, message, event_id, data)) {
-      before.push(...release(stream, Number.POSITIVE_INFINITY));
+      out.push(...settle(stream));
       begin(stream);
     }
+    const waiting = stream.early.get(event_id)?.text;
+    if (waiting !== undefined && waiting !== data) out.push(...part(stream, othersThan(stream, event_id)));
     const known = stream.taken.get(event_id) ?? stream.early.get(event_id)?.text;
     if (known !== undefined && known !== data)
       problems.push({ rule: "LOOM-ORDER", what: `\`event_id\` ${event_id} came again as something else` });
-    if (known !== undefined || (stream.last !== null && event_id <= stream.last)) return [];
-    stream.early.set(event_id, heard);
-    return [...before, ...release(stream, limits.messagesEarlyMax)];
+    else if (stream.last === null || event_id > stream.last) {
+      stream.early.set(event_id, heard);
+      stream.before.delete(event_id);
+      out.push(...release(stream, limits.messagesEarlyMax));
+      if (stream.ended) out.push(...part(stream, strangers(stream)));
+    }
+    return out;
   }
 
   /** A run's first message that comes: `run_start`, or, once a run has ended, a number that begins again. */
@@ -84,7 +101,42 @@ export function loomReader(): LoomReader {
     stream.last = null;
     stream.ended = false;
     stream.taken.clear();
+    stream.before.clear();
     stream.run = runs.push(emptyRun) - 1;
+  }
+
+  /** Nothing comes any more before what waits. */
+  function settle(stream: Stream): readonly Facts[] {
+    return [...part(stream, strangers(stream)), ...release(stream, Number.POSITIVE_INFINITY)];
+  }
+
+  /** Those that came before the run's first message, and that no later one of the run comes after. */
+  function strangers({ early, before }: Stream): readonly number[] {
+    const last = Math.max(...[...early.keys()].filter((number) => !before.has(number)));
+    return [...before].filter((number) => number > last);
+  }
+
+  /** Those that wait and are of another run than a message that has the number of one of them. */
+  function othersThan({ early, before, last }: Stream, event_id: number): readonly number[] {
+    if (last !== null) return before.has(event_id) ? [...before] : [];
+    // Neither run has its first message. In the order in which they came: what then counts from further down is of the next.
+    const numbers = [...early.keys()];
+    const at = numbers.indexOf(event_id);
+    return numbers.filter((number, i) => i <= at || number > event_id);
+  }
+
+  /** Makes a run of some that wait, before the one that they waited for. */
+  function part(stream: Stream, numbers: readonly number[]): readonly Facts[] {
+    const messages = inOrder(stream, numbers);
+    if (messages.length === 0) return [];
+    for (const number of numbers) {
+      stream.early.delete(number);
+      stream.before.delete(number);
+    }
+    const at = stream.run;
+    runs.splice(at, 0, messages.reduce(readInto, emptyRun));
+    for (const other of streams.values()) if (other.run >= at) other.run += 1;
+    return messages;
   }
 
   /** In their order: those that follow at once, and the first ones where too many wait. */
@@ -92,19 +144,25 @@ export function loomReader(): LoomReader {
     const out: Facts[] = [];
     for (;;) {
       const next = Math.min(...stream.early.keys());
-      const isNext = stream.last === null ? isFirst(stream, next) : next === stream.last + 1;
       if (!Number.isFinite(next)) return out;
+      const isNext = stream.last === null ? isFirst(stream, next) : isAfter(stream, stream.last, next);
       if (!isNext && waitingMax !== Number.POSITIVE_INFINITY && stream.early.size <= waitingMax) return out;
       const heard = stream.early.get(next) as Heard;
       stream.early.delete(next);
+      stream.before.delete(next);
+      if (stream.last === null && isStart(heard.message)) stream.before = new Set(stream.early.keys());
       out.push(take(stream, heard));
     }
   }
 
   /** A run's first message; or, once its end has come, the first that came: who listens from its middle on has no other. */
   function isFirst({ early }: Stream, event_id: number): boolean {
-    const isStart = event_id <= 1 || early.get(event_id)?.message.type === "run_start";
-    return isStart || [...early.values()].some(({ message }) => endsRun(message));
+    const all = [...early.values()].map(({ message }) => message);
+    return all.some(endsRun) || all.some((message) => message.event_id === event_id && isStart(message));
+  }
+
+  function isAfter(stream: Stream, last: number, event_id: number): boolean {
+    return event_id === last + 1 && !strangers(stream).includes(event_id);
   }
 
   function take(stream: Stream, { message, text }: Heard): Facts {
@@ -123,14 +181,38 @@ export function loomReader(): LoomReader {
 
   return {
     read,
-    end: () => [...streams.values()].flatMap((stream) => release(stream, Number.POSITIVE_INFINITY)),
+    end: () => [...streams.values()].flatMap(settle),
     get runs() {
-      return runs;
+      const shown = [...runs];
+      for (const stream of streams.values()) {
+        const messages = inOrder(stream, following(stream));
+        if (messages.length > 0) shown[stream.run] = messages.reduce(readInto, shown[stream.run] ?? emptyRun);
+      }
+      return shown;
     },
     get problems() {
       return problems;
     },
   };
+}
+
+/** Those that wait with nothing missing before them, as far as anybody knows. */
+function following({ early, last }: Stream): readonly number[] {
+  const numbers = [...early.keys()].toSorted((a, b) => a - b);
+  return last === null ? numbers : numbers.filter((number, i) => number === last + 1 + i);
+}
+
+function inOrder({ early }: Stream, numbers: readonly number[]): readonly Facts[] {
+  return numbers
+    .toSorted((a, b) => a - b)
+    .flatMap((number) => {
+      const heard = early.get(number);
+      return heard === undefined ? [] : [heard.message];
+    });
+}
+
+function isStart({ type, event_id }: Facts): boolean {
+  return type === "run_start" || Number(event_id) <= 1;
 }
 
 function endsRun({ type }: Facts): boolean {

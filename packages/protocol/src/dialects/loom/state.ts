@@ -3,6 +3,7 @@
 import type { Facts } from "../../events.js";
 import { isId } from "../../ids.js";
 import { isObject } from "../../parse.js";
+import { type IdentifiedCall, isMadeUp } from "./calls.js";
 import { noSpans, type Spans } from "./spans.js";
 import { envelope, wordOf, words, wrongMembers } from "./words.js";
 
@@ -15,9 +16,11 @@ export interface LoomState {
   readonly spans: Spans;
   /** Producers that have told of their model. */
   readonly models: readonly string[];
-  /** Tools by call, and calls by approval, for as long as they are open. */
-  readonly tools: { readonly [call_id: string]: string };
-  readonly asks: { readonly [approval_id: string]: string };
+  /** Calls and approvals by `keyOf`, for as long as they are open. */
+  readonly calls: { readonly [key: string]: IdentifiedCall };
+  readonly asks: { readonly [key: string]: { readonly call_id: string; readonly name: string } };
+  /** The highest number that was made up for a call without a name. */
+  readonly made: number;
   /** What the reply will be. */
   readonly settled: Facts | null;
 }
@@ -28,10 +31,20 @@ export const firstState: LoomState = {
   begun: false,
   spans: noSpans,
   models: [],
-  tools: {},
+  calls: {},
   asks: {},
+  made: 0,
   settled: null,
 };
+
+/** Each run numbers its calls and requests by itself. */
+export function keyOf(by: string, id: string): string {
+  return `${by} ${id}`;
+}
+
+export function isKeyOf(by: string, key: string): boolean {
+  return key.startsWith(keyOf(by, ""));
+}
 
 /** A message without its envelope, and the node it is said in where it is not the usual one. */
 export interface Saying {
@@ -73,10 +86,11 @@ export function restOf({ rest }: Facts, says: readonly string[]): Facts {
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !ours.has(name)));
 }
 
-/** A call as its sender named it, where that is no id here: the one member that is said as it came in spite of ours. */
+/** A call as its sender named it, where it has another id here: the one member that is said as it came in spite of ours. */
 export function callIdOf(call_id: unknown, { rest }: Facts): unknown {
   const given = isObject(rest) ? rest.call_id : undefined;
-  return given === null || (typeof given === "string" && !isId(given)) ? given : call_id;
+  const isTheirs = typeof given === "string" && (!isId(given) || isMadeUp(call_id));
+  return given === null || isTheirs ? given : call_id;
 }
 
 export function say(message: Facts | undefined): readonly Saying[] {

@@ -5,64 +5,85 @@ import { type Event, type Facts, is } from "../../events.js";
 import { remembering } from "../../folding.js";
 import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
-import { nameIn } from "./calls.js";
-import { callIdOf, type LoomState, restOf, type Said, said, say } from "./state.js";
+import { type IdentifiedCall, nameIn, numberIn, stages } from "./calls.js";
+import { callIdOf, keyOf, type LoomState, restOf, type Said, said, say } from "./state.js";
 
 /** Of a run and those below it. Nobody need ever end a call that was only told of. */
 const callsMax = limits.openCallsMax;
 
-/** What is said of tools, with what is remembered of the open ones. */
-export function toolSaying(state: LoomState, e: Event): Said | undefined {
-  const { tools, asks } = state;
+/** What is said of tools, with what is remembered of the open ones. `node` is where it is said. */
+export function toolSaying(state: LoomState, e: Event, node: string | null): Said | undefined {
+  const { calls, asks } = state;
+  const by = e.child_id ?? "";
+  const known = (call_id: unknown): IdentifiedCall | undefined => calls[keyOf(by, String(call_id))];
   const named = (payload: Facts): Facts => {
-    const call_id = String(payload.call_id);
-    const isKnown = payload.tool === undefined && Object.hasOwn(tools, call_id);
-    return isKnown ? { ...payload, tool: tools[call_id] } : payload;
+    const tool = payload.tool === undefined ? known(payload.call_id)?.tool : undefined;
+    return tool == null ? payload : { ...payload, tool };
   };
-  const remember = (payload: Facts): LoomState =>
-    typeof payload.tool === "string"
-      ? { ...state, tools: remembering(tools, String(payload.call_id), payload.tool, callsMax) }
-      : state;
+  const following = (type: string, payload: Facts): LoomState => {
+    const { call_id: id } = payload;
+    if (typeof id !== "string") return state;
+    const before = known(id);
+    const told = typeof payload.tool === "string" ? payload.tool : null;
+    // What is said of a call after its end does not open it again.
+    if (before === undefined && told === null && type !== "tool_call_chunk") return state;
+    const call: IdentifiedCall = {
+      id,
+      named: before?.named ?? nameIn(callIdOf(id, payload)),
+      tool: told ?? before?.tool ?? null,
+      node,
+      stage: Math.max(stages[type] ?? 0, before?.stage ?? 0),
+    };
+    // Almost every delta.
+    if (before?.stage === call.stage && before.node === node && before.tool === call.tool) return state;
+    const made = Math.max(state.made, numberIn(id));
+    return { ...state, made, calls: remembering(calls, keyOf(by, id), call, callsMax) };
+  };
 
-  if (is(e, "tool.args.delta")) return [remember(e.payload), say(said("tool_call_chunk", e.payload))];
-  if (is(e, "tool.call")) return [remember(e.payload), say(said("tool_call", withObject(e.payload)))];
+  if (is(e, "tool.args.delta"))
+    return [following("tool_call_chunk", e.payload), say(said("tool_call_chunk", e.payload))];
+  if (is(e, "tool.call"))
+    return [following("tool_call", e.payload), say(said("tool_call", withObject(e.payload)))];
   if (is(e, "tool.start")) {
     const { payload } = e;
     // Who never said what was called says it now.
-    const isNew = !Object.hasOwn(tools, payload.call_id) && payload.input !== undefined;
+    const isNew = known(payload.call_id)?.tool == null && payload.input !== undefined;
     const { rest: _, ...bare } = payload;
     const called = isNew ? say(said("tool_call", withObject(bare))) : [];
-    return [remember(payload), [...called, ...say(said("tool_start", payload))]];
+    return [following("tool_start", payload), [...called, ...say(said("tool_start", payload))]];
   }
   // What a tool says is stored once, as its text.
   if (is(e, "tool.output") || (is(e, "text.delta") && e.payload.call_id != null))
-    return [state, say(said("tool_output", named(e.payload)))];
+    return [following("tool_output", e.payload), say(said("tool_output", named(e.payload)))];
   if (is(e, "tool.end")) {
-    const { [e.payload.call_id]: _, ...open } = tools;
-    return [{ ...state, tools: open }, say(ended(named(e.payload)))];
+    const { [keyOf(by, e.payload.call_id)]: _, ...open } = calls;
+    const made = Math.max(state.made, numberIn(e.payload.call_id));
+    return [{ ...state, made, calls: open }, say(ended(named(e.payload)))];
   }
   if (is(e, "approval.requested")) {
     const { approval_id, call_id } = e.payload;
     if (call_id == null) return [state, []];
     // The answer names the call as the question does.
     const name = nameIn(callIdOf(call_id, e.payload)) ?? call_id;
-    const asking = { ...remember(e.payload), asks: remembering(asks, approval_id, name, callsMax) };
-    return [asking, say(said("tool_approval", withObject(named(e.payload))))];
+    const asking = remembering(asks, keyOf(by, approval_id), { call_id, name }, callsMax);
+    const after = { ...following("tool_approval", e.payload), asks: asking };
+    return [after, say(said("tool_approval", withObject(named(e.payload))))];
   }
   if (is(e, "approval.resolved")) {
     const { approval_id, decision, reason } = e.payload;
-    const { [approval_id]: call_id, ...open } = asks;
-    if (!Object.hasOwn(asks, approval_id)) return [state, []];
+    const { [keyOf(by, approval_id)]: ask, ...open } = asks;
+    if (ask === undefined) return [state, []];
     const approved = decision !== "deny";
     const message: Facts = {
       type: "tool_approval_response",
-      call_id: callIdOf(call_id, e.payload) ?? call_id,
+      call_id: callIdOf(ask.name, e.payload) ?? ask.name,
       approved,
       ...(typeof reason === "string" ? { reason } : {}),
       ...(approved && decision !== "once" ? { decision } : {}),
       ...restOf(e.payload, ["call_id", "approved", "reason"]),
     };
-    return [{ ...state, asks: open }, say(message)];
+    const { call_id } = ask;
+    return [{ ...following("tool_approval_response", { call_id }), asks: open }, say(message)];
   }
   return undefined;
 }

@@ -134,10 +134,11 @@ export function readInto(model: RuntimeModel, message: RuntimeMessage): RuntimeM
   const id = idOf(message, name);
   if (id === undefined) return moved;
   const place = placeOf(name, message, id);
-  return {
-    ...moved,
-    [kind]: withEntry(moved[kind], place, { ...factsOf(message), [name]: id }, status, sequence),
-  };
+  const facts = factsOf(message);
+  // A turn that was cancelled is told as one that failed.
+  const isCancelled = type === "turn.failed" && facts.status === "cancelled";
+  const told = isCancelled ? "cancelled" : status;
+  return { ...moved, [kind]: withEntry(moved[kind], place, { ...facts, [name]: id }, told, sequence) };
 }
 
 /** Incidents that a model keeps. */

@@ -182,6 +182,14 @@ export const rows: readonly Row[] = [
     ids: { clarify_id: "action_id" },
     marks: { actionType: "clarify" },
   },
+  // Whoever is asked for anything else than leave may answer without a decision.
+  {
+    type: "approval.resolved",
+    as: "action.resolved",
+    fixed: { decision: "resolved", outcome: "answered" },
+    ids: { approval_id: "action_id" },
+    defaults: { actionType: "approval" },
+  },
   {
     type: "approval.resolved",
     as: "action.resolved",

@@ -40,6 +40,55 @@ describe("a snapshot", () => {
   });
 });
 
+describe("a plan", () => {
+  const planned: readonly Draft[] = [
+    { type: "run.lifecycle", payload: { state: "planning" } },
+    { type: "turn.submitted", payload: { session_id: "s", messages: [] } },
+    { type: "plan.proposal", payload: { plan: { id: "plan_1", steps: [] } } },
+    { type: "run.lifecycle", payload: { state: "awaiting_approval" } },
+  ];
+
+  it("that was approved while a client was away no longer waits for it [RW-RUNTIME-8] [RW-RUNTIME-11]", () => {
+    const reader = runtimeReader();
+    let state = firstState;
+    for (const e of eventsOf(planned)) {
+      const [next, messages] = runtime.step(state, e);
+      state = next;
+      for (const { data } of messages) reader.read(JSON.parse(data));
+    }
+    expect(reader.model.actions.plan_1).toMatchObject({ status: "required" });
+    const heard = state.last;
+    const log = eventsOf([...planned, { type: "run.lifecycle", payload: { state: "running" } }]);
+    for (const e of log.slice(planned.length)) [state] = runtime.step(state, e);
+    const transcript = reduceAll(emptyTranscript("run_1"), log);
+    const now = "2026-01-01T00:00:01.000Z";
+    for (const { data } of runtime.open(state, { how: "snapshot", transcript, heard, now }))
+      reader.read(JSON.parse(data));
+    expect(reader.model.actions).toMatchObject({ plan_1: { status: "resolved" } });
+  });
+});
+
+describe("a turn that was aborted", () => {
+  it("is cancelled, for who read it all and for who has a snapshot [RW-RUNTIME-8]", () => {
+    const log = eventsOf([
+      { type: "run.lifecycle", payload: { state: "running" } },
+      { type: "turn.submitted", payload: { session_id: "s", messages: [] } },
+      { type: "run.lifecycle", payload: { state: "aborted", reason: "enough" } },
+    ]);
+    const [whole, late] = [runtimeReader(), runtimeReader()];
+    let state = firstState;
+    for (const e of log) {
+      const [next, messages] = runtime.step(state, e);
+      state = next;
+      for (const { data } of messages) whole.read(JSON.parse(data));
+    }
+    const transcript = reduceAll(emptyTranscript("run_1"), log);
+    for (const { data } of runtime.open(state, { how: "snapshot", transcript })) late.read(JSON.parse(data));
+    for (const { model } of [whole, late])
+      expect(Object.values(model.turns)).toMatchObject([{ status: "cancelled" }]);
+  });
+});
+
 describe("a client that comes back at the same number", () => {
   it("is told as much each time: what it is told then is another message [RW-RUNTIME-1] [RW-RUNTIME-8]", () => {
     const reader = runtimeReader();
@@ -58,10 +107,13 @@ function asking(payload: Facts): Draft {
 }
 
 function threadOf(...drafts: readonly Draft[]): { actions: readonly Facts[]; toolCalls: readonly Facts[] } {
-  const events = drafts.map((draft, i) => {
+  const { threads } = snapshotOf(firstState, reduceAll(emptyTranscript("run_1"), eventsOf(drafts)));
+  return (threads as [{ actions: readonly Facts[]; toolCalls: readonly Facts[] }])[0];
+}
+
+function eventsOf(drafts: readonly Draft[]): readonly Event[] {
+  return drafts.map((draft, i) => {
     const numbers = { id: `evt_${i}`, ts: "2026-01-01T00:00:00.000Z", pos: i + 1, seq: i + 1 };
     return { run_id: "run_1", child_id: null, ...numbers, ...draft } as Event;
   });
-  const { threads } = snapshotOf(firstState, reduceAll(emptyTranscript("run_1"), events));
-  return (threads as [{ actions: readonly Facts[]; toolCalls: readonly Facts[] }])[0];
 }

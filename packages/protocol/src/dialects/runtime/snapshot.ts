@@ -56,7 +56,7 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
         ...(t.title === null ? {} : { title: t.title }),
         activeTurnId: turnId,
         turns: [{ turnId, ...turnStatus(t.state), runId: t.run_id, items: itemsOf(t) }],
-        actions: runs.flatMap((run) => [...actionsOf(run, t), ...planAction(run, t)]),
+        actions: runs.flatMap((run) => [...actionsOf(run, t), ...planActions(run, t)]),
         toolCalls: runs.flatMap((run) => toolCallsOf(run, t)),
         processes: runs.flatMap((run) => processesOf(state, run, t)),
         incidents: t.state === "error" ? [{ type: "run.failed", reason: t.reason }] : [],
@@ -178,10 +178,16 @@ function callAsked({ tool, input, spilled }: Facts): Facts {
   };
 }
 
-/** A plan is an action for as long as the run waits for it. */
-function planAction(run: Transcript, root: Transcript): readonly Facts[] {
-  if (run.plan === null || run.state !== "awaiting_approval") return [];
-  return [{ actionId: run.plan.id, actionType: "plan_approval", status: "required", ...byOf(run, root) }];
+/** A plan is an action for as long as the run waits for it; whoever knows it as one is told when it no longer does. */
+function planActions(run: Transcript, root: Transcript): readonly Facts[] {
+  const waiting = run.state === "awaiting_approval" ? run.plan?.id : undefined;
+  const plans = new Set(run.parts.flatMap((part) => (part.kind === "plan" ? [part.plan_id] : [])));
+  return [...plans].map((actionId) => ({
+    actionId,
+    actionType: "plan_approval",
+    status: actionId === waiting ? "required" : "resolved",
+    ...byOf(run, root),
+  }));
 }
 
 function toolCallsOf(run: Transcript, root: Transcript): readonly Facts[] {
