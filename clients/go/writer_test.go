@@ -145,6 +145,20 @@ func TestAProducerThatComesBackGoesOnInTheNextEpoch(t *testing.T) {
 	}
 }
 
+func TestATokenThatCannotBeSentIsSaidOnceAndNotShown(t *testing.T) {
+	server := httptest.NewServer(&producerLog{})
+	defer server.Close()
+	client := &Client{Base: server.URL, Token: "sec\nret"}
+	err := client.Writer("run_1", WriterOptions{Random: still}).Heartbeat(context.Background())
+	if CodeOf(err) != CodeParameter || strings.Contains(err.Error(), "ret") {
+		t.Error(err)
+	}
+	err = client.Follow(context.Background(), "run_1", FollowOptions{}, func(Event) error { return nil })
+	if CodeOf(err) != CodeParameter {
+		t.Error(err)
+	}
+}
+
 func TestARefusalThatAsksForPatienceIsAskedAgain(t *testing.T) {
 	log := &producerLog{fail: func(request int) (int, bool) { return map[int]int{1: http.StatusTooManyRequests}[request], false }}
 	server := httptest.NewServer(log)
