@@ -11,17 +11,18 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // WriterOptions may be left zero.
 type WriterOptions struct {
 	// ProducerID is given by a producer that may come back after a crash; otherwise one is made up.
 	ProducerID string
-	// Epoch shuts out lower ones. Where it is 0, it is the one after the last that wrote.
+	// Epoch shuts out lower ones. Where it is 0, it is above those of all lives that began before.
 	Epoch int64
 	// AttemptsMax is how often a request may fail in a row; 0 tries until the context ends.
 	AttemptsMax int
-	// Random spreads the waits, with numbers in [0, 1).
+	// Random spreads the waits and tells lives apart, with numbers in [0, 1).
 	Random func() float64
 }
 
@@ -148,11 +149,20 @@ func (w *Writer) takeUp(ctx context.Context) error {
 		return err
 	}
 	if w.options.Epoch == 0 {
-		w.options.Epoch = last.Epoch + 1
+		w.options.Epoch = w.epochAfter(last.Epoch)
 	}
 	// Numbers go on across epochs.
 	w.stored, w.takenUp = last.Seq, true
 	return nil
+}
+
+// epochAfter goes by the time: a life before this one may have written nothing yet, so that the last epoch would be
+// followed by the same for both, and neither would be shut out. Chance tells apart what a clock does not.
+func (w *Writer) epochAfter(last int64) int64 {
+	if now := time.Now().UnixMilli() * livesMax; last < now {
+		last = now
+	}
+	return last + 1 + int64(newBackoff(w.options.Random).random()*livesMax)
 }
 
 // persist asks until there is an answer, or a refusal that asking again would not change.

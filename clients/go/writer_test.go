@@ -130,18 +130,38 @@ func TestABatchThatIsRefusedLeavesItsNumbersToTheNext(t *testing.T) {
 	}
 }
 
-func TestAProducerThatComesBackGoesOnInTheNextEpoch(t *testing.T) {
+func TestAProducerThatComesBackGoesOnInALaterEpoch(t *testing.T) {
 	log := &producerLog{}
 	server := httptest.NewServer(log)
 	defer server.Close()
-	for life := 0; life < 3; life++ {
+	for life, before := 0, int64(0); life < 3; life, before = life+1, log.epoch {
 		writer := (&Client{Base: server.URL}).Writer("run_1", WriterOptions{ProducerID: "p", Random: still})
 		if err := writer.Append(context.Background(), words(life*2+1, life*2+2)...); err != nil {
 			t.Fatal(err)
 		}
+		if log.epoch <= before {
+			t.Error(before, log.epoch)
+		}
 	}
-	if !reflect.DeepEqual(log.stored, upTo(6)) || log.epoch != 3 {
-		t.Error(log.epoch, log.stored)
+	if !reflect.DeepEqual(log.stored, upTo(6)) {
+		t.Error(log.stored)
+	}
+}
+
+func TestTwoLivesThatHaveWrittenNothingHaveEpochsOfTheirOwn(t *testing.T) {
+	server := httptest.NewServer(&producerLog{})
+	defer server.Close()
+	var epochs []int64
+	for _, chance := range []float64{0.25, 0.75} {
+		chance := chance
+		writer := (&Client{Base: server.URL}).Writer("run_1", WriterOptions{ProducerID: "p", Random: func() float64 { return chance }})
+		if err := writer.takeUp(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		epochs = append(epochs, writer.options.Epoch)
+	}
+	if epochs[0] >= epochs[1] || epochs[1] >= 1e15 {
+		t.Error(epochs)
 	}
 }
 

@@ -22,7 +22,7 @@ export interface ProducerOptions extends Endpoint {
    * it, what is pushed comes after whatever is stored by then.
    */
   readonly after?: number;
-  /** A higher epoch shuts out the lower ones. Without it, the one after the last that wrote. */
+  /** A higher epoch shuts out the lower ones. Without it, one above those of all lives that began before. */
   readonly epoch?: number;
   /** The lease the run was created with; asked for where it is not given. */
   readonly lease_ms?: number;
