@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,9 @@ type Writer struct {
 	client  *Client
 	runID   string
 	options WriterOptions
+
+	// In nanoseconds, as the last heartbeat was told; 0 before.
+	lease atomic.Int64
 
 	mutex   sync.Mutex
 	takenUp bool
@@ -81,11 +85,31 @@ func (w *Writer) Append(ctx context.Context, drafts ...Draft) error {
 }
 
 // Heartbeat renews the run's lease, as every append does. A run that nobody renews for its lease_ms (30 s where the
-// run was created without) ends as an error.
+// run was created without) ends as an error. Of a run that has ended, whoever ended it, the error is CodeEnded.
 func (w *Writer) Heartbeat(ctx context.Context) error {
-	return w.persist(ctx, func() error {
-		return w.client.ask(ctx, http.MethodPost, runPath(w.runID, "/heartbeat"), nil, []byte("{}"), &json.RawMessage{})
+	var told struct {
+		State   State `json:"state"`
+		LeaseMS int64 `json:"lease_ms"`
+	}
+	err := w.persist(ctx, func() error {
+		return w.client.ask(ctx, http.MethodPost, runPath(w.runID, "/heartbeat"), nil, []byte("{}"), &told)
 	})
+	if err != nil {
+		return err
+	}
+	if told.State.IsFinal() {
+		return &Error{Code: CodeEnded, Message: w.runID + " is " + string(told.State)}
+	}
+	w.lease.Store(told.LeaseMS * int64(time.Millisecond))
+	return nil
+}
+
+// Lease is how long the run lives without a word of its writers: what the last Heartbeat learnt, or 30 s.
+func (w *Writer) Lease() time.Duration {
+	if lease := w.lease.Load(); lease > 0 {
+		return time.Duration(lease)
+	}
+	return leaseDefault
 }
 
 // settle sends the open batch until it is answered.

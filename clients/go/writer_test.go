@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // producerLog stores as a gateway does: by number, once. fail decides per request what goes wrong, and whether before
@@ -20,7 +21,9 @@ type producerLog struct {
 	epoch    int64
 	stored   []string
 	requests int
-	fail     func(request int) (status int, afterStoring bool)
+	// What a heartbeat is told.
+	state string
+	fail  func(request int) (status int, afterStoring bool)
 }
 
 func (p *producerLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +45,7 @@ func (p *producerLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
-	fmt.Fprint(w, `{"first_pos":1,"last_pos":1}`)
+	fmt.Fprintf(w, `{"first_pos":1,"last_pos":1,"state":%q,"lease_ms":6000}`, p.state)
 }
 
 func (p *producerLog) store(r *http.Request) {
@@ -162,6 +165,23 @@ func TestTwoLivesThatHaveWrittenNothingHaveEpochsOfTheirOwn(t *testing.T) {
 	}
 	if epochs[0] >= epochs[1] || epochs[1] >= 1e15 {
 		t.Error(epochs)
+	}
+}
+
+func TestAHeartbeatTellsTheLeaseAndTheEndOfTheRun(t *testing.T) {
+	log := &producerLog{state: "running"}
+	server := httptest.NewServer(log)
+	defer server.Close()
+	writer := (&Client{Base: server.URL}).Writer("run_1", WriterOptions{Random: still})
+	if writer.Lease() != leaseDefault {
+		t.Error(writer.Lease())
+	}
+	if err := writer.Heartbeat(context.Background()); err != nil || writer.Lease() != 6*time.Second {
+		t.Error(err, writer.Lease())
+	}
+	log.state = "aborted"
+	if err := writer.Heartbeat(context.Background()); CodeOf(err) != CodeEnded {
+		t.Error(err)
 	}
 }
 

@@ -167,6 +167,18 @@ describe("a producer", () => {
     await producer.close();
   });
 
+  test("that has nothing to say hears that its run has ended, and renews no lease any more", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock, lease_ms: 6000 });
+    server.state = "aborted";
+    const ended = new Promise((resolve) => producer.signal.addEventListener("abort", resolve));
+    await clock.armed(2000);
+    clock.advance(2000);
+    await ended;
+    expect(producer.signal.reason).toMatchObject({ code: "KAI-RUN-ENDED-0001" });
+    expect([server.heartbeats, clock.isArmed(2000)]).toEqual([1, false]);
+  });
+
   test.each([
     [403, "KAI-PRODUCER-FENCED-0001"],
     [409, "KAI-PRODUCER-GAP-0001"],
