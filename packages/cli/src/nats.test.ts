@@ -457,6 +457,43 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await left(deaf);
   });
 
+  it("has a checkpoint also where NATS takes no list of all its runs, and makes up for what ended since [RW-NATS-2]", async () => {
+    const conf = join(folder, "tiny.conf");
+    writeFileSync(conf, "max_payload: 6000\n");
+    const tiny = await natsServer(join(folder, "tiny"), "-js", "-c", conf);
+    const many = start(["serve", "--port", "0", "--data", join(folder, "many")]);
+    const [, RUNWIRE_URL = ""] = await many.until(/listening on (http:\/\/[^\s,]+)/);
+    const api = gateway({ base: RUNWIRE_URL });
+    const create = async (): Promise<string> =>
+      (await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 })).run_id;
+    const runs = await Promise.all(Array.from({ length: 200 }, create));
+    const flags = ["nats", "--nats", tiny.url, "--stream", "MANY"];
+    const own = await connect({ servers: tiny.url });
+    const held = await jetstreamManager(own);
+    const bridged = async (): Promise<Running> => {
+      const bridge = start(flags, { RUNWIRE_URL });
+      await bridge.until(/publishing runs/);
+      return bridge;
+    };
+    const isPublished = async (run_id: string): Promise<boolean> => {
+      const last_by_subj = `runwire.events.default.${run_id}.runtime`;
+      const last = await held.streams.getMessage("MANY", { last_by_subj });
+      const { events } = await api.messages(run_id, "runtime", { limit: 200 });
+      return last?.header.get("Runwire-Sequence") === String(events.length);
+    };
+    await left(await bridged(), "SIGKILL");
+    const short = await create();
+    for (const run_id of [short, runs[7] ?? ""]) await api.append(run_id, [done]);
+    const again = await bridged();
+    for (const run_id of [short, runs[7] ?? ""])
+      await expect.poll(() => isPublished(run_id), { timeout: 20_000 }).toBe(true);
+    expect(await left(again)).not.toContain("checkpoint");
+    await own.close();
+    await tiny.kill();
+    many.kill("SIGTERM");
+    await many.exited;
+  });
+
   it("publishes a message that NATS does not take as empty, with its number, and says so [RW-NATS-1]", async () => {
     const conf = join(folder, "small.conf");
     writeFileSync(conf, "max_payload: 32768\n");

@@ -33,8 +33,8 @@ export interface BridgeParts {
   readonly signal: AbortSignal;
   readonly now: () => number;
   load(): Promise<Checkpoint | undefined>;
-  /** Resolves when it is safe. */
-  save(checkpoint: Checkpoint): Promise<void>;
+  /** Resolves when it is safe. What is so far is asked for at each try. */
+  save(checkpoint: () => Checkpoint): Promise<void>;
   say(line: string): void;
   /** Called once whatever happens from now on is published, even if this process is killed. */
   ready(): void;
@@ -60,17 +60,17 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
   const server = gateway(endpoint);
   const known = await parts.load();
   const open = new Map<string, Promise<void>>();
-  const line: string[] = [];
+  const line = new Set<string>();
   // The feed tells of a run's end too, and may do so late.
   const over = new Set<string>();
   let pos = known?.pos;
   const saving = saver({ ...parts, signal }, () => ({ pos: pos ?? 0, runs: [...open.keys(), ...line] }));
 
   function take(run_id: string): void {
-    if (open.has(run_id) || over.has(run_id) || line.includes(run_id)) return;
+    if (open.has(run_id) || over.has(run_id) || line.has(run_id)) return;
     if (open.size >= runsAtOnceMax) {
-      if (line.length === 0) say(`${runsAtOnceMax} runs are published at once; others wait`);
-      line.push(run_id);
+      if (line.size === 0) say(`${runsAtOnceMax} runs are published at once; others wait`);
+      line.add(run_id);
       return;
     }
     open.set(
@@ -90,8 +90,11 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
       if (over.size <= overMax) break;
       over.delete(oldest);
     }
-    const next = line.shift();
-    if (next !== undefined) take(next);
+    for (const next of line) {
+      if (open.size >= runsAtOnceMax) break;
+      line.delete(next);
+      take(next);
+    }
     saving.due();
   }
 
@@ -199,7 +202,7 @@ function saver(
   async function work(): Promise<void> {
     while (isDue && !signal.aborted) {
       isDue = false;
-      await save({ ...state(), ts: new Date(now()).toISOString() });
+      await save(() => ({ ...state(), ts: new Date(now()).toISOString() }));
     }
     saving = undefined;
   }
