@@ -567,8 +567,9 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await left(bridge);
   });
 
-  it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
-    const data = join(folder, "keyed");
+  /** A server with two keys of one tenant, and bridges to it. */
+  async function keyedServer(name: string, ...flags: readonly string[]) {
+    const data = join(folder, name);
     const command = async (...args: readonly string[]): Promise<string> => {
       const { code, out, err } = await start([...args, "--data", data]).exited;
       expect([code, err]).toEqual([0, expect.any(String)]);
@@ -579,19 +580,31 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const [first, second] = [await newKey(), await newKey()];
     const keyed = start(["serve", "--port", "0", "--auth", "keys", "--data", data]);
     const [, url = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
-    const api = gateway({ base: url, headers: { authorization: `Bearer ${second}` } });
-    const bridgedBy = async (RUNWIRE_TOKEN: string): Promise<Running> => {
-      const flags = ["--prefix", "keyed", "--stream", "KEYED"];
-      const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url, RUNWIRE_TOKEN });
-      await bridge.until(/publishing runs/);
-      return bridge;
+    return {
+      ...{ first, second },
+      api: gateway({ base: url, headers: { authorization: `Bearer ${second}` } }),
+      async bridgedBy(RUNWIRE_TOKEN: string): Promise<Running> {
+        const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url, RUNWIRE_TOKEN });
+        await bridge.until(/publishing runs/);
+        return bridge;
+      },
+      revoke: (key: string) => command("keys", "revoke", key.slice(3, 15)),
+      async close(): Promise<void> {
+        keyed.kill("SIGTERM");
+        await keyed.exited;
+      },
     };
+  }
+
+  it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
+    const flags = ["--prefix", "keyed", "--stream", "KEYED"];
+    const { first, second, api, bridgedBy, revoke, close } = await keyedServer("keyed", ...flags);
     const { run_id } = await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
     const count = async (): Promise<number> =>
       (await kept("KEYED", `keyed.events.acme.${run_id}.runtime`)).length;
     const bridge = await bridgedBy(first);
     await expect.poll(count).toBeGreaterThan(0);
-    await command("keys", "revoke", first.slice(3, 15));
+    await revoke(first);
     expect(await bridge.exited).toMatchObject({
       code: 1,
       err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
@@ -601,8 +614,21 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await api.append(run_id, [text("heard")]);
     await expect.poll(count).toBeGreaterThan(before);
     await left(again);
-    keyed.kill("SIGTERM");
-    await keyed.exited;
+    await close();
+  });
+
+  it("ends where its key is refused, also while NATS takes nothing [RW-NATS-5]", async () => {
+    await jsm.streams.add({ name: "FULL", subjects: ["full.events.>"], max_msgs: 1, discard: "new" });
+    const { first, api, bridgedBy, revoke, close } = await keyedServer("full", "--prefix", "full");
+    await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+    const bridge = await bridgedBy(first);
+    await expect.poll(() => bridge.err).toMatch(/maximum messages exceeded; trying again/);
+    await revoke(first);
+    expect(await bridge.exited).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
+    });
+    await close();
   });
 
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {

@@ -11,6 +11,7 @@ import {
   type RunRecord,
   type Status,
   systemClock,
+  unlessAborted,
   wait,
 } from "@runwire/client";
 import { isFinal, RunwireError, runStates } from "@runwire/protocol";
@@ -178,15 +179,14 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
       saving.due();
       if (isFirst) {
         isFirst = false;
-        await saving.done();
+        await unlessAborted(saving.done(), signal);
         parts.ready();
       }
     }
   } catch (error) {
-    if (!parts.signal.aborted) throw error;
-  } finally {
-    // The runs that are open stay in the checkpoint.
+    // What waits for NATS would go on doing so; the runs that are open stay in the checkpoint.
     failed.abort();
+    if (!parts.signal.aborted) throw error;
     await saving.done();
     await Promise.allSettled(open.values());
   }
