@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { gateway } from "@runwire/client";
-import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
+import { type Draft, type Facts, isId, RunwireError, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answerRequests } from "./nats/requests.js";
@@ -77,11 +77,13 @@ describe("requests over NATS", () => {
     cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
   });
   const lost = new TypeError("fetch failed", { cause: new Error("other side closed") });
+  const leaving = new RunwireError("KAI-STREAM-LEAVING-0001");
 
   it.each([
     ["nobody listened", refused, {}, "", 3],
     ["its answer was lost, under a claim", lost, claim, "", 3],
     ["its answer was lost, without one", lost, {}, "", 1],
+    ["the server was leaving", leaving, {}, "", 3],
     ["an answer is waited for", refused, claim, "_INBOX.me", 1],
   ])(
     "append what is published until it is stored, and once: %s [RW-NATS-4]",
@@ -105,6 +107,8 @@ describe("requests over NATS", () => {
           base: "http://127.0.0.1:9",
           fetch: async () => {
             asked += 1;
+            if (asked < 3 && trouble instanceof RunwireError)
+              return Response.json(trouble, { status: trouble.row.status });
             if (asked < 3) throw trouble;
             return Response.json({ first_pos: 3, last_pos: 3 });
           },

@@ -214,7 +214,7 @@ function mayRepeat(error: unknown, claim: ProducerClaim | undefined): boolean {
   if (!(error instanceof RunwireError) || !error.row.retry) return false;
   if (error.code === "KAI-STREAM-CONN-0003") return claim !== undefined || isRefused(error);
   // These say that nothing is stored; a bug of the server says nothing, and would hold up the run for ever.
-  return /^KAI-(?:LIMIT|SERVER-STORE)-/.test(error.code);
+  return /^KAI-(?:LIMIT|SERVER-STORE|STREAM-LEAVING)-/.test(error.code);
 }
 
 /** Nobody listens there: nothing of the request was read. */
