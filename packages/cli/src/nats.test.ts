@@ -446,6 +446,10 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const spoken = { type: "model.delta", payload: { text: " more" } };
     expect(await write(spoken, ["Runwire-Dialect", "runtime"])).toMatchObject({ first_pos: 4 });
     expect(await write({ type: "text.delta" })).toMatchObject({ error: { code: "KAI-STREAM-PROTO-0001" } });
+    // A name that is misspelt must not make a claim none.
+    expect(await write(text("twice"), ["ProducerId", "me"], ["Producer-Seq", "2"])).toMatchObject({
+      error: { code: "KAI-STREAM-PARAM-0001" },
+    });
     // Without asking for an answer, in their order.
     for (let i = 0; i < 10; i++) nc.publish(`in.in.default.${run_id}`, JSON.stringify(step(i)));
     nc.publish(`in.in.default.${run_id}`, JSON.stringify(done));

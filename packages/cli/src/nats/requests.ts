@@ -223,14 +223,13 @@ function isRefused({ cause }: RunwireError): boolean {
   return isObject(why) && why.code === "ECONNREFUSED";
 }
 
+/** Whole wherever there is a part of it: whoever meant one must not be stored twice, and the server says what is missing. */
 function claimIn({ headers }: Msg): ProducerClaim | undefined {
-  const id = headers?.get("Producer-Id") || undefined;
-  if (id === undefined) return undefined;
-  return {
-    id,
-    epoch: Number(headers?.get("Producer-Epoch") || 0),
-    seq: Number(headers?.get("Producer-Seq")),
-  };
+  const [id, epoch, seq] = ["Producer-Id", "Producer-Epoch", "Producer-Seq"].map(
+    (name) => headers?.get(name) ?? "",
+  ) as [string, string, string];
+  if (id === "" && epoch === "" && seq === "") return undefined;
+  return { id, epoch: Number(epoch), seq: Number(seq) };
 }
 
 function valueIn(msg: Msg): unknown {
