@@ -72,6 +72,40 @@ describe("requests over NATS", () => {
     expect(taken).toBe(200);
   });
 
+  it("fetch little more than a reply holds", async () => {
+    const large = { type: "model.delta", payload: { text: "x".repeat(32 * 1024) } };
+    let fetched = 0;
+    const page: typeof fetch = async (url) => {
+      const { searchParams } = new URL(String(url));
+      const [after, limit] = ["after", "limit"].map((name) => Number(searchParams.get(name)));
+      const count = Math.min(limit ?? 0, 500 - (after ?? 0));
+      fetched += count;
+      return Response.json({ events: Array(count).fill(large), next: (after ?? 0) + count });
+    };
+    const replies: { messages: unknown[]; next: number }[] = [];
+    async function* asked(): AsyncGenerator<Partial<Msg>> {
+      yield {
+        subject: "runwire.ask.t.run_1.runtime",
+        data: new Uint8Array(),
+        reply: "_INBOX.me",
+        respond: (data) => replies.push(JSON.parse(String(data))) === 1,
+      };
+    }
+    await answerRequests({
+      endpoint: { base: "http://127.0.0.1:9", fetch: page },
+      nc: { subscribe: asked, info: { max_payload: 1024 * 1024 } } as unknown as NatsConnection,
+      prefix: "runwire",
+      dialect: "runtime",
+      subjects: subjectsOf("runwire", "t", "runtime"),
+      ingest: false,
+      say: () => {},
+    });
+    await expect.poll(() => replies).toHaveLength(1);
+    const [{ messages, next } = expect.fail()] = replies;
+    expect([messages.length, next]).toEqual([31, 31]);
+    expect(fetched).toBeLessThan(100);
+  });
+
   const claim = { "Producer-Id": "me", "Producer-Epoch": "1", "Producer-Seq": "1" };
   const refused = new TypeError("fetch failed", {
     cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
