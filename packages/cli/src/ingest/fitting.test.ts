@@ -3,12 +3,14 @@ import { describe, expect, it } from "vitest";
 import { sampleEvents } from "../testing/sample.js";
 import { type Begun, fitting } from "./fitting.js";
 
+const justBegun: Begun = { isAsked: false, state: "running", pos: 0 };
+
 function fitted(
   drafts: readonly Draft[],
   begun: Partial<Begun> = {},
 ): readonly (readonly Draft[] | string)[] {
   let count = 0;
-  const fit = fitting({ isAsked: false, state: "running", ...begun }, () => `run_child${++count}`);
+  const fit = fitting({ ...justBegun, ...begun }, () => `run_child${++count}`);
   return drafts.map((draft) => {
     try {
       return fit.draftsOf({ child_id: null, ...draft } as Event);
@@ -66,7 +68,7 @@ describe("what goes to the server", () => {
     const begun = { state: "planning" } as const;
     expect(fitted([to("planning"), says(), to("running")], begun).flat()).toHaveLength(2);
     expect(fitted([plan, to("running"), to("done")], begun).flat()).toHaveLength(2);
-    const fit = fitting({ isAsked: false, ...begun }, () => "run_child");
+    const fit = fitting({ ...justBegun, ...begun }, () => "run_child");
     expect(fit.end({ state: "done", reason: null }).map(stateIn)).toEqual(["running", "done"]);
     expect(fit.ended).toBe(true);
   });

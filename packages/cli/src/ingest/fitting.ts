@@ -43,6 +43,8 @@ export interface Begun {
   /** Whether it was created with what the wire says it was asked. */
   readonly isAsked: boolean;
   readonly state: RunState;
+  /** The number of its last event: what people said up to there was heard by whoever wrote it then. */
+  readonly pos: number;
 }
 
 export function fitting({ isAsked, state }: Begun, newChildId: () => string): Fitting {
