@@ -206,10 +206,10 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
   };
 }
 
-const justBegun = { state: "running", pos: 0 } as const;
+const justBegun = { state: "running", isGated: false, pos: 0 } as const;
 
-function begunIn({ state, counts }: RunRecord): Omit<Begun, "isAsked"> {
-  return { state, pos: counts.default_events };
+function begunIn({ state, planning_gate, counts }: RunRecord): Omit<Begun, "isAsked"> {
+  return { state, isGated: planning_gate === "required", pos: counts.default_events };
 }
 
 function isFirstState(e: Event): boolean {

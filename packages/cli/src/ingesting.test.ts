@@ -331,7 +331,12 @@ describe("runwire ingest", () => {
     const dialect = input.includes("turn.completed") ? "runtime" : "loom";
     const args = ["ingest", "--dialect", dialect, "--run", run_id];
     expect((await pipe(input, args, server.env)).code).toBe(code);
-    expect((await server.api.getRun(run_id)).state).toBe(state);
+    expect(await server.api.getRun(run_id)).toMatchObject({
+      state,
+      reason: state === "done" ? null : "it ended without a plan that was approved",
+    });
+    const { events } = await server.api.events(run_id);
+    expect(events.some(saying("x"))).toBe(input.includes("message_chunk"));
   });
 
   it("says nothing again that people answered before, to whoever wrote the run then", async () => {
