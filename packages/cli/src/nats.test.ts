@@ -9,7 +9,9 @@ import { gateway } from "@runwire/client";
 import { type Draft, type Facts, isId, RunwireError, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Publisher } from "./nats/publisher.js";
 import { answerRequests } from "./nats/requests.js";
+import { publishRuns } from "./nats/runs.js";
 import { runIn, subjectsOf, tokenOf } from "./nats/subjects.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
@@ -38,6 +40,50 @@ describe("a subject", () => {
     expect(isId("run_01K0000000000000000000000A") && tokenOf("run_01K0000000000000000000000A")).toBe(
       "run_01K0000000000000000000000A",
     );
+  });
+});
+
+describe("the runs that are published", () => {
+  it("are also those that began and ended while the feed was not heard [RW-NATS-2]", async () => {
+    const left = new AbortController();
+    const nowMs = Date.parse("2026-05-14T12:00:00Z");
+    const short = { run_id: "run_short", created_at: "2026-05-14T11:55:00Z" };
+    let connections = 0;
+    const answer: typeof fetch = async (url) => {
+      const { pathname, searchParams } = new URL(String(url));
+      if (pathname.endsWith("/runs/stream")) {
+        connections += 1;
+        const snapshot = { type: "snapshot", pos: connections * 20_000, reset: connections > 1, runs: [] };
+        const head = { headers: { "content-type": "text/event-stream" } };
+        return new Response(`event: snapshot\ndata: ${JSON.stringify(snapshot)}\n\n`, head);
+      }
+      if (!pathname.endsWith("/runs")) return new Response(null, { status: 204 });
+      const isThere = connections > 1 && !searchParams.has("state");
+      return Response.json({ runs: isThere ? [short] : [], next: null });
+    };
+    const opened = new Promise<string>((resolve) => {
+      const publisher: Publisher = {
+        async open(run_id) {
+          resolve(run_id);
+          return { after: undefined, publish: async () => {} };
+        },
+      };
+      const publishing = publishRuns({
+        endpoint: { base: "http://127.0.0.1:9", fetch: answer },
+        dialect: "runtime",
+        subjects: subjectsOf("runwire", "t", "runtime"),
+        publisher,
+        signal: left.signal,
+        now: () => nowMs,
+        load: async () => undefined,
+        save: async () => {},
+        say: () => {},
+        ready: () => {},
+      });
+      publishing.catch((error) => resolve(String(error)));
+    });
+    expect(await opened).toBe("run_short");
+    left.abort();
   });
 });
 

@@ -22,7 +22,7 @@ import type { Subjects } from "./subjects.js";
 export interface Checkpoint {
   readonly pos: number;
   readonly runs: readonly string[];
-  /** When it was written: after a feed that is no longer kept, the list is read back to here. */
+  /** When `pos` was reached: where the feed is no longer kept from there, the list is read back to here. */
   readonly ts: string;
 }
 
@@ -65,7 +65,12 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
   // The feed tells of a run's end too, and may do so late.
   const over = new Set<string>();
   let pos = known?.pos;
-  const saving = saver({ ...parts, signal }, () => ({ pos: pos ?? 0, runs: [...open.keys(), ...line] }));
+  let posMs = known === undefined ? parts.now() : Date.parse(known.ts);
+  const saving = saver({ ...parts, signal }, () => ({
+    pos: pos ?? 0,
+    runs: [...open.keys(), ...line],
+    ts: new Date(posMs).toISOString(),
+  }));
 
   function take(run_id: string): void {
     if (open.has(run_id) || over.has(run_id) || line.has(run_id)) return;
@@ -130,8 +135,9 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
     for (const state of runStates.filter((one) => !isFinal(one))) {
       for await (const { run_id } of listed({ state })) take(run_id);
     }
-    if (known === undefined) return;
-    const sinceMs = Date.parse(known.ts) - overlapMs;
+    // The first time there is nothing to make up for.
+    if (pos === undefined) return;
+    const sinceMs = posMs - overlapMs;
     for await (const { run_id, created_at } of listed({})) {
       if (Date.parse(created_at) < sinceMs) return;
       take(run_id);
@@ -175,6 +181,7 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
         else take(change.run_id);
         // After it is taken: a checkpoint may be written at any moment.
         pos = change.pos;
+        posMs = parts.now();
       }
       saving.due();
       if (isFirst) {
@@ -194,15 +201,15 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
 
 /** One at a time; what has changed meanwhile is one more. */
 function saver(
-  { save, signal, now, say }: BridgeParts,
-  state: () => Omit<Checkpoint, "ts">,
+  { save, signal, say }: BridgeParts,
+  state: () => Checkpoint,
 ): { due(): void; done(): Promise<void> } {
   let isDue = false;
   let saving: Promise<void> | undefined;
   async function work(): Promise<void> {
     while (isDue && !signal.aborted) {
       isDue = false;
-      await save(() => ({ ...state(), ts: new Date(now()).toISOString() }));
+      await save(state);
     }
     saving = undefined;
   }
