@@ -78,6 +78,14 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	if c.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.Token)
 	}
+	for name, values := range request.Header {
+		for _, value := range values {
+			if !isSendable(value) {
+				// Its value may be a secret, and asking again would not mend it.
+				return nil, &Error{Code: CodeParameter, Message: "the header " + name + " cannot be sent: it takes visible characters on one line"}
+			}
+		}
+	}
 	client := c.HTTP
 	if client == nil {
 		client = http.DefaultClient
@@ -91,6 +99,15 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return nil, refusal(response)
 	}
 	return response, nil
+}
+
+func isSendable(value string) bool {
+	for i := 0; i < len(value); i++ {
+		if char := value[i]; (char < ' ' && char != '\t') || char == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // refused is an *Error with the wait that the server asked for.

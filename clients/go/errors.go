@@ -10,6 +10,8 @@ const (
 	CodeMalformed   = "KAI-STREAM-PROTO-0001"
 	CodeUnknownType = "KAI-STREAM-PROTO-0002"
 	CodeTooLarge    = "KAI-REQUEST-SIZE-0001"
+	CodeParameter   = "KAI-STREAM-PARAM-0001"
+	CodeEnded       = "KAI-RUN-ENDED-0001"
 	CodeUnreachable = "KAI-STREAM-CONN-0003"
 	CodeForeign     = "KAI-STREAM-CONN-0004"
 )

@@ -46,6 +46,15 @@ func (e Event) EndsRun() bool {
 	return ok && e.ChildID == "" && change.State.IsFinal()
 }
 
+// EndsRun says whether the run ends with this draft.
+func (d Draft) EndsRun() bool {
+	payload := d.Payload
+	if payload == nil {
+		payload, _, _ = decodePayload(d.Type, d.Raw, draftBounds)
+	}
+	return Event{ChildID: d.ChildID, Payload: payload}.EndsRun()
+}
+
 // Decode reads one event, strictly. Of a type that is not core it gives the event without a typed payload and an
 // error for which IsUnknownType holds; every other error is KAI-STREAM-PROTO-0001 and comes with no event.
 func Decode(data []byte) (Event, error) {

@@ -23,6 +23,10 @@ const (
 	silenceMax = 37_500 * time.Millisecond
 	// A plain request that takes longer counts as lost.
 	answerMax = 30 * time.Second
+	// The lease of a run that was created without one.
+	leaseDefault = 30 * time.Second
+	// Of one producer, in the same millisecond.
+	livesMax = 100
 	// What is read of an answer to a plain request.
 	answerBytesMax = 4 << 20
 	// Ids remembered to tell a duplicate from a log that was reset.

@@ -11,17 +11,19 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // WriterOptions may be left zero.
 type WriterOptions struct {
 	// ProducerID is given by a producer that may come back after a crash; otherwise one is made up.
 	ProducerID string
-	// Epoch shuts out lower ones. Where it is 0, it is the one after the last that wrote.
+	// Epoch shuts out lower ones. Where it is 0, it is above those of all lives that began before.
 	Epoch int64
 	// AttemptsMax is how often a request may fail in a row; 0 tries until the context ends.
 	AttemptsMax int
-	// Random spreads the waits, with numbers in [0, 1).
+	// Random spreads the waits and tells lives apart, with numbers in [0, 1).
 	Random func() float64
 }
 
@@ -31,6 +33,9 @@ type Writer struct {
 	client  *Client
 	runID   string
 	options WriterOptions
+
+	// In nanoseconds, as the last heartbeat was told; 0 before.
+	lease atomic.Int64
 
 	mutex   sync.Mutex
 	takenUp bool
@@ -80,11 +85,31 @@ func (w *Writer) Append(ctx context.Context, drafts ...Draft) error {
 }
 
 // Heartbeat renews the run's lease, as every append does. A run that nobody renews for its lease_ms (30 s where the
-// run was created without) ends as an error.
+// run was created without) ends as an error. Of a run that has ended, whoever ended it, the error is CodeEnded.
 func (w *Writer) Heartbeat(ctx context.Context) error {
-	return w.persist(ctx, func() error {
-		return w.client.ask(ctx, http.MethodPost, runPath(w.runID, "/heartbeat"), nil, []byte("{}"), &json.RawMessage{})
+	var told struct {
+		State   State `json:"state"`
+		LeaseMS int64 `json:"lease_ms"`
+	}
+	err := w.persist(ctx, func() error {
+		return w.client.ask(ctx, http.MethodPost, runPath(w.runID, "/heartbeat"), nil, []byte("{}"), &told)
 	})
+	if err != nil {
+		return err
+	}
+	if told.State.IsFinal() {
+		return &Error{Code: CodeEnded, Message: w.runID + " is " + string(told.State)}
+	}
+	w.lease.Store(told.LeaseMS * int64(time.Millisecond))
+	return nil
+}
+
+// Lease is how long the run lives without a word of its writers: what the last Heartbeat learnt, or 30 s.
+func (w *Writer) Lease() time.Duration {
+	if lease := w.lease.Load(); lease > 0 {
+		return time.Duration(lease)
+	}
+	return leaseDefault
 }
 
 // settle sends the open batch until it is answered.
@@ -148,11 +173,20 @@ func (w *Writer) takeUp(ctx context.Context) error {
 		return err
 	}
 	if w.options.Epoch == 0 {
-		w.options.Epoch = last.Epoch + 1
+		w.options.Epoch = w.epochAfter(last.Epoch)
 	}
 	// Numbers go on across epochs.
 	w.stored, w.takenUp = last.Seq, true
 	return nil
+}
+
+// epochAfter goes by the time: a life before this one may have written nothing yet, so that the last epoch would be
+// followed by the same for both, and neither would be shut out. Chance tells apart what a clock does not.
+func (w *Writer) epochAfter(last int64) int64 {
+	if now := time.Now().UnixMilli() * livesMax; last < now {
+		last = now
+	}
+	return last + 1 + int64(newBackoff(w.options.Random).random()*livesMax)
 }
 
 // persist asks until there is an answer, or a refusal that asking again would not change.

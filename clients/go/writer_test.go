@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // producerLog stores as a gateway does: by number, once. fail decides per request what goes wrong, and whether before
@@ -20,7 +21,9 @@ type producerLog struct {
 	epoch    int64
 	stored   []string
 	requests int
-	fail     func(request int) (status int, afterStoring bool)
+	// What a heartbeat is told.
+	state string
+	fail  func(request int) (status int, afterStoring bool)
 }
 
 func (p *producerLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +45,7 @@ func (p *producerLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
-	fmt.Fprint(w, `{"first_pos":1,"last_pos":1}`)
+	fmt.Fprintf(w, `{"first_pos":1,"last_pos":1,"state":%q,"lease_ms":6000}`, p.state)
 }
 
 func (p *producerLog) store(r *http.Request) {
@@ -130,18 +133,69 @@ func TestABatchThatIsRefusedLeavesItsNumbersToTheNext(t *testing.T) {
 	}
 }
 
-func TestAProducerThatComesBackGoesOnInTheNextEpoch(t *testing.T) {
+func TestAProducerThatComesBackGoesOnInALaterEpoch(t *testing.T) {
 	log := &producerLog{}
 	server := httptest.NewServer(log)
 	defer server.Close()
-	for life := 0; life < 3; life++ {
+	for life, before := 0, int64(0); life < 3; life, before = life+1, log.epoch {
 		writer := (&Client{Base: server.URL}).Writer("run_1", WriterOptions{ProducerID: "p", Random: still})
 		if err := writer.Append(context.Background(), words(life*2+1, life*2+2)...); err != nil {
 			t.Fatal(err)
 		}
+		if log.epoch <= before {
+			t.Error(before, log.epoch)
+		}
 	}
-	if !reflect.DeepEqual(log.stored, upTo(6)) || log.epoch != 3 {
-		t.Error(log.epoch, log.stored)
+	if !reflect.DeepEqual(log.stored, upTo(6)) {
+		t.Error(log.stored)
+	}
+}
+
+func TestTwoLivesThatHaveWrittenNothingHaveEpochsOfTheirOwn(t *testing.T) {
+	server := httptest.NewServer(&producerLog{})
+	defer server.Close()
+	var epochs []int64
+	for _, chance := range []float64{0.25, 0.75} {
+		chance := chance
+		writer := (&Client{Base: server.URL}).Writer("run_1", WriterOptions{ProducerID: "p", Random: func() float64 { return chance }})
+		if err := writer.takeUp(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		epochs = append(epochs, writer.options.Epoch)
+	}
+	if epochs[0] >= epochs[1] || epochs[1] >= 1e15 {
+		t.Error(epochs)
+	}
+}
+
+func TestAHeartbeatTellsTheLeaseAndTheEndOfTheRun(t *testing.T) {
+	log := &producerLog{state: "running"}
+	server := httptest.NewServer(log)
+	defer server.Close()
+	writer := (&Client{Base: server.URL}).Writer("run_1", WriterOptions{Random: still})
+	if writer.Lease() != leaseDefault {
+		t.Error(writer.Lease())
+	}
+	if err := writer.Heartbeat(context.Background()); err != nil || writer.Lease() != 6*time.Second {
+		t.Error(err, writer.Lease())
+	}
+	log.state = "aborted"
+	if err := writer.Heartbeat(context.Background()); CodeOf(err) != CodeEnded {
+		t.Error(err)
+	}
+}
+
+func TestATokenThatCannotBeSentIsSaidOnceAndNotShown(t *testing.T) {
+	server := httptest.NewServer(&producerLog{})
+	defer server.Close()
+	client := &Client{Base: server.URL, Token: "sec\nret"}
+	err := client.Writer("run_1", WriterOptions{Random: still}).Heartbeat(context.Background())
+	if CodeOf(err) != CodeParameter || strings.Contains(err.Error(), "ret") {
+		t.Error(err)
+	}
+	err = client.Follow(context.Background(), "run_1", FollowOptions{}, func(Event) error { return nil })
+	if CodeOf(err) != CodeParameter {
+		t.Error(err)
 	}
 }
 

@@ -1,7 +1,7 @@
 // `runwire ingest`: what an agent writes to its stdout becomes a run that people can watch, answer and stop.
 
 import { randomUUID } from "node:crypto";
-import { type Endpoint, gateway, type NewRun, systemClock } from "@runwire/client";
+import { type Endpoint, gateway, type NewRun, type RunRecord, systemClock } from "@runwire/client";
 import {
   type Dialect,
   type Event,
@@ -15,6 +15,7 @@ import {
 } from "@runwire/protocol";
 import type { Command } from "commander";
 import { created } from "./ingest/created.js";
+import type { Begun } from "./ingest/fitting.js";
 import { type Written, writeRun } from "./ingest/written.js";
 import { exitCodes } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
@@ -140,7 +141,7 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     const isGiven = runs.size === 0 && flags.run !== undefined;
     const asked = newRunOf(e, opening, flags);
     const run_id = isGiven && flags.run !== undefined ? flags.run : await create(asked);
-    const { state } = isGiven ? await gateway(endpoint).getRun(run_id) : { state: "running" as const };
+    const { state, ...there } = isGiven ? begunIn(await gateway(endpoint).getRun(run_id)) : justBegun;
     if (isFinal(state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
     const failed = (error: unknown): void => {
       const why = error instanceof Error ? error.message : String(error);
@@ -150,7 +151,7 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     };
     const run = writeRun(endpoint, run_id, {
       dialect,
-      begun: { isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked), state },
+      begun: { ...there, isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked), state },
       answers: flags.answers ? (lines) => void process.stdout.write(lines) : undefined,
       onFailure: failed,
     });
@@ -203,6 +204,12 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
       process.exitCode = exitCode;
     },
   };
+}
+
+const justBegun = { state: "running", isGated: false, pos: 0 } as const;
+
+function begunIn({ state, planning_gate, counts }: RunRecord): Omit<Begun, "isAsked"> {
+  return { state, isGated: planning_gate === "required", pos: counts.default_events };
 }
 
 function isFirstState(e: Event): boolean {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dialects, type Event, runwire as log, loom } from "@runwire/protocol";
+import { type Draft, dialects, type Event, type Facts, runwire as log, loom } from "@runwire/protocol";
 import { beforeAll, describe, expect, it } from "vitest";
 import { pipe, type Running, runwire, start } from "./testing/command.js";
 import { sampleLines, sampleRun } from "./testing/sample.js";
@@ -16,6 +16,11 @@ const chunk = (content: string): string =>
   `${JSON.stringify({ type: "message_chunk", content, id: "think" })}\n`;
 const ask = (call_id: string): string =>
   `${JSON.stringify({ type: "tool_approval", call_id, name: "shell", arguments: { line: "ls" } })}\n`;
+
+const asking = (id: string): Draft => ({
+  type: "approval.requested",
+  payload: { approval_id: id, call_id: id, tool: "shell" },
+});
 
 function ingest(...args: readonly string[]): Running {
   return start(["ingest", "--dialect", "loom", ...args], server.env);
@@ -326,7 +331,62 @@ describe("runwire ingest", () => {
     const dialect = input.includes("turn.completed") ? "runtime" : "loom";
     const args = ["ingest", "--dialect", dialect, "--run", run_id];
     expect((await pipe(input, args, server.env)).code).toBe(code);
-    expect((await server.api.getRun(run_id)).state).toBe(state);
+    expect(await server.api.getRun(run_id)).toMatchObject({
+      state,
+      reason: state === "done" ? null : "it ended without a plan that was approved",
+    });
+    const { events } = await server.api.events(run_id);
+    expect(events.some(saying("x"))).toBe(input.includes("message_chunk"));
+  });
+
+  it("says nothing again that people answered before, to whoever wrote the run then", async () => {
+    const { run_id } = await server.api.createRun({ prompt: "x", producer: "external" });
+    await server.api.append(run_id, [asking("before")]);
+    await server.api.answerApproval(run_id, "before", { decision: "once" });
+    const run = ingest("--answers", "--run", run_id);
+    run.type(ask("now"));
+    await expect
+      .poll(async () => (await server.api.inbox()).items.map(({ request_id }) => request_id))
+      .toContain("now");
+    await server.api.answerApproval(run_id, "now", { decision: "deny" });
+    await run.until(/\n/);
+    run.type('{"reply":"done"}\n');
+    run.close();
+    const { code, out } = await run.exited;
+    expect(code).toBe(0);
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toMatchObject([{ call_id: "now", approved: false }]);
+  });
+
+  it("reads nothing into a run that a person has paused, until that goes on", async () => {
+    const { run_id } = await server.api.createRun({ prompt: "x", producer: "external" });
+    await server.api.redirect(run_id, "elsewhere");
+    await server.api.append(run_id, [{ type: "run.lifecycle", payload: { state: "running", reason: null } }]);
+    await server.api.append(run_id, [asking("first"), asking("second")]);
+    await server.api.pause(run_id);
+    const run = ingest("--answers", "--run", run_id);
+    run.type(`${chunk("late")}{"reply":"done"}\n`);
+    run.close();
+    await expect.poll(() => run.err).toContain(`${run_id} is paused`);
+    // Whoever hears these has heard all that was before them, and has had time to say something to it.
+    for (const id of ["first", "second"]) {
+      await server.api.answerApproval(run_id, id, { decision: "once" });
+      await run.until(new RegExp(`"${id}"`));
+    }
+    expect((await server.api.getRun(run_id)).state).toBe("paused");
+    await server.api.resume(run_id);
+    expect((await run.exited).code).toBe(0);
+    const { events } = await server.api.events(run_id);
+    const paused = events.findIndex(({ payload }) => (payload as Facts).state === "paused");
+    expect(events.slice(paused + 1).filter(({ type }) => type === "run.lifecycle")).toMatchObject([
+      { payload: { state: "running", reason: "resumed" } },
+      { payload: { state: "done" } },
+    ]);
+    expect(events.findIndex(saying("late"))).toBeGreaterThan(paused);
   });
 
   it("waits with the end of a run whose plan a person must approve", async () => {

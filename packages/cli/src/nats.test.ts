@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { gateway } from "@runwire/client";
-import { type Draft, type Facts, isId, runtimeReader } from "@runwire/protocol";
+import { type Draft, type Facts, isId, RunwireError, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Publisher } from "./nats/publisher.js";
 import { answerRequests } from "./nats/requests.js";
+import { publishRuns } from "./nats/runs.js";
 import { runIn, subjectsOf, tokenOf } from "./nats/subjects.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
@@ -38,6 +40,50 @@ describe("a subject", () => {
     expect(isId("run_01K0000000000000000000000A") && tokenOf("run_01K0000000000000000000000A")).toBe(
       "run_01K0000000000000000000000A",
     );
+  });
+});
+
+describe("the runs that are published", () => {
+  it("are also those that began and ended while the feed was not heard [RW-NATS-2]", async () => {
+    const left = new AbortController();
+    const nowMs = Date.parse("2026-05-14T12:00:00Z");
+    const short = { run_id: "run_short", created_at: "2026-05-14T11:55:00Z" };
+    let connections = 0;
+    const answer: typeof fetch = async (url) => {
+      const { pathname, searchParams } = new URL(String(url));
+      if (pathname.endsWith("/runs/stream")) {
+        connections += 1;
+        const snapshot = { type: "snapshot", pos: connections * 20_000, reset: connections > 1, runs: [] };
+        const head = { headers: { "content-type": "text/event-stream" } };
+        return new Response(`event: snapshot\ndata: ${JSON.stringify(snapshot)}\n\n`, head);
+      }
+      if (!pathname.endsWith("/runs")) return new Response(null, { status: 204 });
+      const isThere = connections > 1 && !searchParams.has("state");
+      return Response.json({ runs: isThere ? [short] : [], next: null });
+    };
+    const opened = new Promise<string>((resolve) => {
+      const publisher: Publisher = {
+        async open(run_id) {
+          resolve(run_id);
+          return { after: undefined, publish: async () => {} };
+        },
+      };
+      const publishing = publishRuns({
+        endpoint: { base: "http://127.0.0.1:9", fetch: answer },
+        dialect: "runtime",
+        subjects: subjectsOf("runwire", "t", "runtime"),
+        publisher,
+        signal: left.signal,
+        now: () => nowMs,
+        load: async () => undefined,
+        save: async () => {},
+        say: () => {},
+        ready: () => {},
+      });
+      publishing.catch((error) => resolve(String(error)));
+    });
+    expect(await opened).toBe("run_short");
+    left.abort();
   });
 });
 
@@ -72,16 +118,52 @@ describe("requests over NATS", () => {
     expect(taken).toBe(200);
   });
 
+  it("fetch little more than a reply holds", async () => {
+    const large = { type: "model.delta", payload: { text: "x".repeat(32 * 1024) } };
+    let fetched = 0;
+    const page: typeof fetch = async (url) => {
+      const { searchParams } = new URL(String(url));
+      const [after, limit] = ["after", "limit"].map((name) => Number(searchParams.get(name)));
+      const count = Math.min(limit ?? 0, 500 - (after ?? 0));
+      fetched += count;
+      return Response.json({ events: Array(count).fill(large), next: (after ?? 0) + count });
+    };
+    const replies: { messages: unknown[]; next: number }[] = [];
+    async function* asked(): AsyncGenerator<Partial<Msg>> {
+      yield {
+        subject: "runwire.ask.t.run_1.runtime",
+        data: new Uint8Array(),
+        reply: "_INBOX.me",
+        respond: (data) => replies.push(JSON.parse(String(data))) === 1,
+      };
+    }
+    await answerRequests({
+      endpoint: { base: "http://127.0.0.1:9", fetch: page },
+      nc: { subscribe: asked, info: { max_payload: 1024 * 1024 } } as unknown as NatsConnection,
+      prefix: "runwire",
+      dialect: "runtime",
+      subjects: subjectsOf("runwire", "t", "runtime"),
+      ingest: false,
+      say: () => {},
+    });
+    await expect.poll(() => replies).toHaveLength(1);
+    const [{ messages, next } = expect.fail()] = replies;
+    expect([messages.length, next]).toEqual([31, 31]);
+    expect(fetched).toBeLessThan(100);
+  });
+
   const claim = { "Producer-Id": "me", "Producer-Epoch": "1", "Producer-Seq": "1" };
   const refused = new TypeError("fetch failed", {
     cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
   });
   const lost = new TypeError("fetch failed", { cause: new Error("other side closed") });
+  const leaving = new RunwireError("KAI-STREAM-LEAVING-0001");
 
   it.each([
     ["nobody listened", refused, {}, "", 3],
     ["its answer was lost, under a claim", lost, claim, "", 3],
     ["its answer was lost, without one", lost, {}, "", 1],
+    ["the server was leaving", leaving, {}, "", 3],
     ["an answer is waited for", refused, claim, "_INBOX.me", 1],
   ])(
     "append what is published until it is stored, and once: %s [RW-NATS-4]",
@@ -105,6 +187,8 @@ describe("requests over NATS", () => {
           base: "http://127.0.0.1:9",
           fetch: async () => {
             asked += 1;
+            if (asked < 3 && trouble instanceof RunwireError)
+              return Response.json(trouble, { status: trouble.row.status });
             if (asked < 3) throw trouble;
             return Response.json({ first_pos: 3, last_pos: 3 });
           },
@@ -442,6 +526,10 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const spoken = { type: "model.delta", payload: { text: " more" } };
     expect(await write(spoken, ["Runwire-Dialect", "runtime"])).toMatchObject({ first_pos: 4 });
     expect(await write({ type: "text.delta" })).toMatchObject({ error: { code: "KAI-STREAM-PROTO-0001" } });
+    // A name that is misspelt must not make a claim none.
+    expect(await write(text("twice"), ["ProducerId", "me"], ["Producer-Seq", "2"])).toMatchObject({
+      error: { code: "KAI-STREAM-PARAM-0001" },
+    });
     // Without asking for an answer, in their order.
     for (let i = 0; i < 10; i++) nc.publish(`in.in.default.${run_id}`, JSON.stringify(step(i)));
     nc.publish(`in.in.default.${run_id}`, JSON.stringify(done));
@@ -455,6 +543,43 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const deaf = await bridged("--prefix", "deaf");
     await expect(nc.request(`deaf.in.default.${run_id}`, "{}")).rejects.toThrow(/no responders/);
     await left(deaf);
+  });
+
+  it("has a checkpoint also where NATS takes no list of all its runs, and makes up for what ended since [RW-NATS-2]", async () => {
+    const conf = join(folder, "tiny.conf");
+    writeFileSync(conf, "max_payload: 6000\n");
+    const tiny = await natsServer(join(folder, "tiny"), "-js", "-c", conf);
+    const many = start(["serve", "--port", "0", "--data", join(folder, "many")]);
+    const [, RUNWIRE_URL = ""] = await many.until(/listening on (http:\/\/[^\s,]+)/);
+    const api = gateway({ base: RUNWIRE_URL });
+    const create = async (): Promise<string> =>
+      (await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 })).run_id;
+    const runs = await Promise.all(Array.from({ length: 200 }, create));
+    const flags = ["nats", "--nats", tiny.url, "--stream", "MANY"];
+    const own = await connect({ servers: tiny.url });
+    const held = await jetstreamManager(own);
+    const bridged = async (): Promise<Running> => {
+      const bridge = start(flags, { RUNWIRE_URL });
+      await bridge.until(/publishing runs/);
+      return bridge;
+    };
+    const isPublished = async (run_id: string): Promise<boolean> => {
+      const last_by_subj = `runwire.events.default.${run_id}.runtime`;
+      const last = await held.streams.getMessage("MANY", { last_by_subj });
+      const { events } = await api.messages(run_id, "runtime", { limit: 200 });
+      return last?.header.get("Runwire-Sequence") === String(events.length);
+    };
+    await left(await bridged(), "SIGKILL");
+    const short = await create();
+    for (const run_id of [short, runs[7] ?? ""]) await api.append(run_id, [done]);
+    const again = await bridged();
+    for (const run_id of [short, runs[7] ?? ""])
+      await expect.poll(() => isPublished(run_id), { timeout: 20_000 }).toBe(true);
+    expect(await left(again)).not.toContain("checkpoint");
+    await own.close();
+    await tiny.kill();
+    many.kill("SIGTERM");
+    await many.exited;
   });
 
   it("publishes a message that NATS does not take as empty, with its number, and says so [RW-NATS-1]", async () => {
@@ -530,8 +655,9 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await left(bridge);
   });
 
-  it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
-    const data = join(folder, "keyed");
+  /** A server with two keys of one tenant, and bridges to it. */
+  async function keyedServer(name: string, ...flags: readonly string[]) {
+    const data = join(folder, name);
     const command = async (...args: readonly string[]): Promise<string> => {
       const { code, out, err } = await start([...args, "--data", data]).exited;
       expect([code, err]).toEqual([0, expect.any(String)]);
@@ -542,19 +668,31 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const [first, second] = [await newKey(), await newKey()];
     const keyed = start(["serve", "--port", "0", "--auth", "keys", "--data", data]);
     const [, url = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
-    const api = gateway({ base: url, headers: { authorization: `Bearer ${second}` } });
-    const bridgedBy = async (RUNWIRE_TOKEN: string): Promise<Running> => {
-      const flags = ["--prefix", "keyed", "--stream", "KEYED"];
-      const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url, RUNWIRE_TOKEN });
-      await bridge.until(/publishing runs/);
-      return bridge;
+    return {
+      ...{ first, second },
+      api: gateway({ base: url, headers: { authorization: `Bearer ${second}` } }),
+      async bridgedBy(RUNWIRE_TOKEN: string): Promise<Running> {
+        const bridge = start(["nats", "--nats", nats.url, ...flags], { RUNWIRE_URL: url, RUNWIRE_TOKEN });
+        await bridge.until(/publishing runs/);
+        return bridge;
+      },
+      revoke: (key: string) => command("keys", "revoke", key.slice(3, 15)),
+      async close(): Promise<void> {
+        keyed.kill("SIGTERM");
+        await keyed.exited;
+      },
     };
+  }
+
+  it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
+    const flags = ["--prefix", "keyed", "--stream", "KEYED"];
+    const { first, second, api, bridgedBy, revoke, close } = await keyedServer("keyed", ...flags);
     const { run_id } = await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
     const count = async (): Promise<number> =>
       (await kept("KEYED", `keyed.events.acme.${run_id}.runtime`)).length;
     const bridge = await bridgedBy(first);
     await expect.poll(count).toBeGreaterThan(0);
-    await command("keys", "revoke", first.slice(3, 15));
+    await revoke(first);
     expect(await bridge.exited).toMatchObject({
       code: 1,
       err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
@@ -564,8 +702,21 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     await api.append(run_id, [text("heard")]);
     await expect.poll(count).toBeGreaterThan(before);
     await left(again);
-    keyed.kill("SIGTERM");
-    await keyed.exited;
+    await close();
+  });
+
+  it("ends where its key is refused, also while NATS takes nothing [RW-NATS-5]", async () => {
+    await jsm.streams.add({ name: "FULL", subjects: ["full.events.>"], max_msgs: 1, discard: "new" });
+    const { first, api, bridgedBy, revoke, close } = await keyedServer("full", "--prefix", "full");
+    await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
+    const bridge = await bridgedBy(first);
+    await expect.poll(() => bridge.err).toMatch(/maximum messages exceeded; trying again/);
+    await revoke(first);
+    expect(await bridge.exited).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
+    });
+    await close();
   });
 
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {

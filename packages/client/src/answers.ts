@@ -87,6 +87,15 @@ export interface RunRecord extends Facts {
   readonly ended_at: string | null;
   readonly parent_id: string | null;
   readonly forked_from: ForkedFrom | null;
+  /** Events by view: `events` are those of the full one. */
+  readonly counts: {
+    readonly events: number;
+    readonly core_events: number;
+    readonly default_events: number;
+    readonly default_core_events: number;
+    readonly steps: number;
+    readonly live_children: number;
+  };
   /** Of the run and its descendants. */
   readonly usage: Usage;
   /** `known` is false where something was used that has no price; `usd` is then what is known of it, or null. */

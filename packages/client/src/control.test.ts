@@ -1,8 +1,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { gateway } from "./control.js";
+import { follow } from "./follow.js";
 import { limits } from "./limits.js";
+import { sseSource } from "./sources/sse.js";
 import { manualClock } from "./testing/manual-clock.js";
 
 interface Seen {
@@ -120,6 +123,29 @@ describe("a plain request", () => {
       code: error.code,
       message: error.message,
     });
+  });
+
+  test.each([
+    ["a line break", "Bearer a\nb"],
+    ["a control character", "Bearer a\u0007b"],
+    ["a letter of no header", "Bearer a\u0142b"],
+  ])("whose header has %s in it cannot be sent, and nobody is told its value", async (_, authorization) => {
+    const request = gateway({ base, headers: { authorization } }).getRun("r");
+    const error = await request.then(
+      () => expect.fail(),
+      (reason: unknown) => reason,
+    );
+    expect(error).toMatchObject({ code: "KAI-STREAM-PARAM-0001", row: { retry: false } });
+    expect(inspect(error, { depth: 9 })).not.toContain(authorization.slice("Bearer ".length));
+    expect((error as Error).message).toContain("`authorization`");
+    const following = follow(sseSource({ base, run_id: "r", headers: { authorization } }));
+    await expect(following.next()).rejects.toMatchObject({ code: "KAI-STREAM-PARAM-0001" });
+    expect(seen).toEqual([]);
+  });
+
+  test("takes a token with the line break of its file", async () => {
+    await gateway({ base, headers: { authorization: "Bearer a\n" } }).getRun("r");
+    expect(seen[0]?.headers.authorization).toBe("Bearer a");
   });
 
   test("that nobody answers in time is given up", async () => {

@@ -4,7 +4,7 @@
 import { linkedAbort, unlessAborted } from "./abort.js";
 import { type Clock, systemClock } from "./clock.js";
 import { limits } from "./limits.js";
-import { type Refusal, refusalOf, unreachable } from "./refusal.js";
+import { type Refusal, refusalOf, unreachable, unsendable } from "./refusal.js";
 
 export type { Refusal } from "./refusal.js";
 
@@ -40,15 +40,18 @@ export async function ask(endpoint: Endpoint, call: Call): Promise<Answer<Respon
   try {
     const { headers } = endpoint;
     const own = typeof headers === "function" ? await unlessAborted(headers(), signal) : headers;
+    const fields = {
+      ...own,
+      ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+      ...call.headers,
+    };
+    const unsent = Object.entries(fields).find((field) => !isSendable(field));
+    if (unsent !== undefined) return unsendable(unsent[0]);
     // Called unbound: a browser's fetch refuses any other `this`.
     const send = endpoint.fetch ?? fetch;
     const sent = send(urlOf(endpoint, call.path), {
       method: call.method ?? "GET",
-      headers: {
-        ...own,
-        ...(call.body === undefined ? {} : { "content-type": "application/json" }),
-        ...call.headers,
-      },
+      headers: fields,
       cache: "no-store",
       ...(call.body === undefined ? {} : { body: call.body }),
       ...(signal === undefined ? {} : { signal }),
@@ -59,6 +62,17 @@ export async function ask(endpoint: Endpoint, call: Call): Promise<Answer<Respon
   } catch (cause) {
     signal?.throwIfAborted();
     return unreachable(urlOf(endpoint, call.path), cause);
+  }
+}
+
+/** What fetch would throw for looks like a server that is away, and says the value, which may be a secret. */
+function isSendable(field: [name: string, value: string]): boolean {
+  try {
+    // White space around a value, as of a file's last line, is not sent.
+    return /^[\t\x20-\x7e\x80-\xff]*$/.test(new Headers([field]).get(field[0]) ?? "");
+  } catch {
+    // What is wrong with it is told with its value.
+    return false;
   }
 }
 

@@ -18,6 +18,9 @@ export interface IdentityOptions extends Endpoint {
   readonly after?: number;
 }
 
+/** Of one producer, in the same millisecond. */
+const livesMax = 100;
+
 /** A made-up producer is new by itself; a named one asks how far its last life came. */
 export async function takeUp(options: IdentityOptions, patience: Patience): Promise<Answer<Identity>> {
   const { producer_id, run_id, epoch, after } = options;
@@ -31,7 +34,18 @@ export async function takeUp(options: IdentityOptions, patience: Patience): Prom
   const lastEpoch = typeof last.epoch === "number" ? last.epoch : 0;
   const lastSeq = typeof last.last_producer_seq === "number" ? last.last_producer_seq : 0;
   // Numbers go on across epochs.
-  return { ok: true, value: identity(producer_id, epoch ?? lastEpoch + 1, after ?? lastSeq) };
+  return {
+    ok: true,
+    value: identity(producer_id, epoch ?? epochAfter(lastEpoch, patience), after ?? lastSeq),
+  };
+}
+
+/**
+ * By the time: a life before this one may have written nothing yet, so that the last epoch would be followed by the same
+ * for both, and neither would be shut out. Chance tells apart what a clock does not.
+ */
+function epochAfter(lastEpoch: number, { clock, random }: Patience): number {
+  return Math.max(lastEpoch, clock.nowMs() * livesMax) + 1 + Math.floor(random() * livesMax);
 }
 
 function identity(producer_id: string, epoch: number, lastSeq: number): Identity {

@@ -167,6 +167,18 @@ describe("a producer", () => {
     await producer.close();
   });
 
+  test("that has nothing to say hears that its run has ended, and renews no lease any more", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock, lease_ms: 6000 });
+    server.state = "aborted";
+    const ended = new Promise((resolve) => producer.signal.addEventListener("abort", resolve));
+    await clock.armed(2000);
+    clock.advance(2000);
+    await ended;
+    expect(producer.signal.reason).toMatchObject({ code: "KAI-RUN-ENDED-0001" });
+    expect([server.heartbeats, clock.isArmed(2000)]).toEqual([1, false]);
+  });
+
   test.each([
     [403, "KAI-PRODUCER-FENCED-0001"],
     [409, "KAI-PRODUCER-GAP-0001"],
@@ -208,6 +220,32 @@ describe("a producer", () => {
     await expect(now.flush()).rejects.toMatchObject({ code: "KAI-PRODUCER-GAP-0001" });
     expect(server.stored).toEqual([text("one"), text("two")]);
     await before.close();
+  });
+
+  test.each([
+    ["after it", "KAI-PRODUCER-FENCED-0001"],
+    ["before it", "KAI-PRODUCER-GAP-0001"],
+  ])("stores nothing in the place of a former life whose first batch comes %s", async (when, code) => {
+    const clock = manualClock();
+    const before = await open([], { producer_id: "writer", clock });
+    const releaseOld = server.hold();
+    before.push(text("old"));
+    const old = before.flush();
+    await expect.poll(() => server.batches).toHaveLength(1);
+    clock.advance(1);
+    const releaseNew = server.hold();
+    const now = openProducer({ base: server.base, run_id, producer_id: "writer", after: 0, clock });
+    for (const said of ["new", "newer"]) now.push(text(said));
+    const fresh = now.flush();
+    await expect.poll(() => server.batches).toHaveLength(2);
+    const isLate = when === "after it";
+    const [first, second] = isLate ? [releaseNew, releaseOld] : [releaseOld, releaseNew];
+    first();
+    await (isLate ? fresh : old);
+    second();
+    await expect(isLate ? old : fresh).rejects.toMatchObject({ code });
+    expect(server.stored).toEqual(isLate ? [text("new"), text("newer")] : [text("old")]);
+    await (isLate ? now : before).close();
   });
 
   test("that comes back in the same epoch goes on with its numbers", async () => {

@@ -4,7 +4,16 @@
 //   push ─▶ buffer ─▶ batch 41…57, in flight ─▶ stored up to 40
 //             └ grows while a request is under way: the busier, the larger the batches
 
-import { type Draft, flowOf, is, isFinal, isObject, limits as wire } from "@runwire/protocol";
+import {
+  type Draft,
+  flowOf,
+  is,
+  isFinal,
+  isObject,
+  isRunState,
+  RunwireError,
+  limits as wire,
+} from "@runwire/protocol";
 import { linkedAbort } from "./abort.js";
 import { type Patience, persist } from "./backoff.js";
 import { draftBuffer } from "./draft-buffer.js";
@@ -22,7 +31,7 @@ export interface ProducerOptions extends Endpoint {
    * it, what is pushed comes after whatever is stored by then.
    */
   readonly after?: number;
-  /** A higher epoch shuts out the lower ones. Without it, the one after the last that wrote. */
+  /** A higher epoch shuts out the lower ones. Without it, one above those of all lives that began before. */
   readonly epoch?: number;
   /** The lease the run was created with; asked for where it is not given. */
   readonly lease_ms?: number;
@@ -103,7 +112,7 @@ export function openProducer(options: ProducerOptions): Producer {
           buffer.stored(batch.length);
           owed = leaseMs === undefined;
         } else if (owed && !ending) {
-          leaseMs = leaseOf(await send("/heartbeat", identity.headers, "{}"));
+          leaseMs = renewed(await send("/heartbeat", identity.headers, "{}"), options.run_id);
           owed = false;
         } else break;
       }
@@ -169,7 +178,10 @@ function endsRun(draft: Draft): boolean {
   return draft.child_id == null && is(draft, "run.lifecycle") && isFinal(draft.payload.state);
 }
 
-function leaseOf(answer: unknown): number {
-  const lease_ms = isObject(answer) ? answer.lease_ms : undefined;
+/** The lease that a heartbeat has renewed. Throws where the run has ended: there is none, and nothing more to write. */
+function renewed(answer: unknown, run_id: string): number {
+  const { lease_ms, state } = isObject(answer) ? answer : {};
+  if (isRunState(state) && isFinal(state))
+    throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
   return typeof lease_ms === "number" ? lease_ms : wire.leaseMsDefault;
 }

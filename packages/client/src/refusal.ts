@@ -47,6 +47,12 @@ export function unreachable(url: string, cause: unknown): Refusal {
   return { ok: false, error: foreign(true, `${url}: ${why}`, cause), again: true, retryMs: 0 };
 }
 
+/** A header that no request can carry; its value is not said. */
+export function unsendable(name: string): Refusal {
+  const detail = `the header \`${name}\` cannot be sent: it takes visible characters on one line`;
+  return { ok: false, error: new RunwireError("KAI-STREAM-PARAM-0001", detail), again: false, retryMs: 0 };
+}
+
 /** What is told by something that is not a Runwire server of this version. */
 function foreign(again: boolean, detail: string, cause?: unknown): RunwireError {
   const code: ErrorCode = again ? "KAI-STREAM-CONN-0003" : "KAI-STREAM-CONN-0004";

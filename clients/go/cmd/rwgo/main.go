@@ -1,7 +1,7 @@
 // Rwgo follows, writes and checks runs from a shell.
 //
 //	rwgo follow -run ID [-wire sse|jsonl] [-after N] [-full]   prints the run's events, one a line
-//	rwgo write  -run ID [-producer ID] [-batch N]              appends the drafts of its standard input, one a line
+//	rwgo write  -run ID [-producer ID] [-batch N]              appends the drafts of its standard input, one a line, as they come
 //	rwgo check                                                 reads events, one a line, and writes them again
 //
 // The gateway is -base or RUNWIRE_URL, the bearer token RUNWIRE_TOKEN.
@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	runwire "runwire.dev/go"
 )
@@ -39,12 +40,15 @@ func command(ctx context.Context, args []string) error {
 	after := flags.Int64("after", 0, "follow after this seq")
 	full := flags.Bool("full", false, "follow every token boundary")
 	producer := flags.String("producer", "", "who writes, where it may come back")
-	batch := flags.Int("batch", 100, "drafts in one request")
+	batch := flags.Int("batch", 100, "drafts in one request at most")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	if _, known := wires[*wire]; !known {
 		return fmt.Errorf("-wire %q is neither sse nor jsonl", *wire)
+	}
+	if *batch < 1 {
+		return fmt.Errorf("-batch %d: a request has one draft at least", *batch)
 	}
 	if *run == "" && args[0] != "check" {
 		return fmt.Errorf("say which run with -run")
@@ -80,29 +84,100 @@ func tell(notice runwire.Notice) {
 	}
 }
 
+// A batch of more than this is sent, however few its lines are.
+const batchBytesMax = 1 << 20
+
+// write sends lines as they come: those that come while a request is under way share the next one. While none comes, it
+// renews the run's lease.
 func write(ctx context.Context, writer *runwire.Writer, in io.Reader, batch int) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lines := make(chan line, batch)
+	go readLines(ctx, in, lines)
+	if err := writer.Heartbeat(ctx); err != nil {
+		return err
+	}
+	for hasEnded := false; ; {
+		quiet := time.NewTimer(writer.Lease() / 3)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-quiet.C:
+			// After its end a run has no lease.
+			if hasEnded {
+				continue
+			}
+			if err := writer.Heartbeat(ctx); err != nil {
+				return err
+			}
+		case first, isOpen := <-lines:
+			quiet.Stop()
+			if !isOpen {
+				return nil
+			}
+			drafts, wrong := gather(first, lines, batch)
+			if err := writer.Append(ctx, drafts...); err != nil {
+				return err
+			}
+			if wrong != nil {
+				return wrong
+			}
+			hasEnded = hasEnded || drafts[len(drafts)-1].EndsRun()
+		}
+	}
+}
+
+// line is a draft, or why there is none and no further one.
+type line struct {
+	draft runwire.Draft
+	bytes int
+	wrong error
+}
+
+func readLines(ctx context.Context, in io.Reader, into chan<- line) {
+	defer close(into)
 	lines := runwire.NewJSONLReader(in)
-	var drafts []runwire.Draft
 	for {
-		line, err := lines.Next()
+		text, err := lines.Next()
 		if err == io.EOF {
-			return writer.Append(ctx, drafts...)
+			return
 		}
-		if err != nil {
-			return err
+		next := line{bytes: len(text), wrong: err}
+		if err == nil {
+			if next.draft, err = runwire.DecodeDraft(text); err != nil {
+				next.wrong = fmt.Errorf("line %d: %w", lines.Line(), err)
+			}
 		}
-		draft, err := runwire.DecodeDraft(line)
-		if err != nil {
-			return fmt.Errorf("line %d: %w", lines.Line(), err)
+		select {
+		case into <- next:
+		case <-ctx.Done():
+			return
 		}
-		drafts = append(drafts, draft)
-		if len(drafts) < batch {
-			continue
+		if next.wrong != nil {
+			return
 		}
-		if err := writer.Append(ctx, drafts...); err != nil {
-			return err
+	}
+}
+
+// gather adds what waits already, up to a batch.
+func gather(next line, lines <-chan line, batch int) (drafts []runwire.Draft, wrong error) {
+	for bytes := 0; ; {
+		if next.wrong != nil {
+			return drafts, next.wrong
 		}
-		drafts = drafts[:0]
+		drafts = append(drafts, next.draft)
+		bytes += next.bytes
+		if len(drafts) == batch || bytes >= batchBytesMax {
+			return drafts, nil
+		}
+		var isOpen bool
+		select {
+		case next, isOpen = <-lines:
+		default:
+		}
+		if !isOpen {
+			return drafts, nil
+		}
 	}
 }
 

@@ -3,12 +3,14 @@ import { describe, expect, it } from "vitest";
 import { sampleEvents } from "../testing/sample.js";
 import { type Begun, fitting } from "./fitting.js";
 
+const justBegun: Begun = { isAsked: false, state: "running", isGated: false, pos: 0 };
+
 function fitted(
   drafts: readonly Draft[],
   begun: Partial<Begun> = {},
 ): readonly (readonly Draft[] | string)[] {
   let count = 0;
-  const fit = fitting({ isAsked: false, state: "running", ...begun }, () => `run_child${++count}`);
+  const fit = fitting({ ...justBegun, ...begun }, () => `run_child${++count}`);
   return drafts.map((draft) => {
     try {
       return fit.draftsOf({ child_id: null, ...draft } as Event);
@@ -66,8 +68,29 @@ describe("what goes to the server", () => {
     const begun = { state: "planning" } as const;
     expect(fitted([to("planning"), says(), to("running")], begun).flat()).toHaveLength(2);
     expect(fitted([plan, to("running"), to("done")], begun).flat()).toHaveLength(2);
-    const fit = fitting({ isAsked: false, ...begun }, () => "run_child");
+    const fit = fitting({ ...justBegun, ...begun }, () => "run_child");
     expect(fit.end({ state: "done", reason: null }).map(stateIn)).toEqual(["running", "done"]);
+    expect(fit.ended).toBe(true);
+  });
+
+  it("leaves a run whose plan a person must approve where it is, until there is a plan or an end", () => {
+    const begun = { state: "planning", isGated: true } as const;
+    const plan = { type: "plan.proposal", payload: { plan: { id: "p", steps: [] } } } as unknown as Draft;
+    const waits = [to("awaiting_approval"), to("running"), to("paused")];
+    expect(fitted(waits, begun).flat()).toEqual([]);
+    expect(fitted([...waits, to("done")], begun).flat()).toEqual([
+      {
+        type: "run.lifecycle",
+        payload: { state: "error", reason: "it ended without a plan that was approved" },
+      },
+    ]);
+    expect(fitted([...waits, to("aborted")], begun).flat()).toEqual([
+      { type: "run.lifecycle", payload: { state: "aborted" } },
+    ]);
+    const planned = fitted([...waits, plan, to("running"), to("done")], begun).flat() as readonly Draft[];
+    expect(planned.map(({ type }) => type)).toEqual(["plan.proposal", "run.lifecycle"]);
+    const fit = fitting({ ...justBegun, ...begun }, () => "run_child");
+    expect(fit.end({ state: "done", reason: null }).map(stateIn)).toEqual(["error"]);
     expect(fit.ended).toBe(true);
   });
 

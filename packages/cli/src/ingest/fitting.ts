@@ -38,14 +38,20 @@ type Said<T extends EventType = EventType> = Pick<Draft<T>, "type" | "payload" |
 
 const running: Draft = { type: "run.lifecycle", payload: { state: "running", reason: null } };
 
+const unapproved = { state: "error", reason: "it ended without a plan that was approved" } as const;
+
 /** What the server has of the run when the wire begins. */
 export interface Begun {
   /** Whether it was created with what the wire says it was asked. */
   readonly isAsked: boolean;
   readonly state: RunState;
+  /** Whether it goes on only once a person has approved its plan. */
+  readonly isGated: boolean;
+  /** The number of its last event: what people said up to there was heard by whoever wrote it then. */
+  readonly pos: number;
 }
 
-export function fitting({ isAsked, state }: Begun, newChildId: () => string): Fitting {
+export function fitting({ isAsked, state, isGated }: Begun, newChildId: () => string): Fitting {
   // Only where nothing but its producer gets it on; in any other state the end waits for people.
   const first = state === "planning" ? "planning" : "running";
   const targets = new Map<string | null, Target>([[null, { child_id: null, state: first, isAsked }]]);
@@ -63,6 +69,10 @@ export function fitting({ isAsked, state }: Begun, newChildId: () => string): Fi
   function move(target: Target, of: string | null, e: Said<"run.lifecycle">): readonly Draft[] {
     const { state } = e.payload;
     if (state === target.state) return [];
+    // Only a person gets it on, and only by its plan: what is said of states before that is the server's to say.
+    const isHeld = isGated && target.state === "planning";
+    if (isHeld && !isFinal(state)) return [];
+    if (isHeld && state === "done") return move(target, of, { ...e, payload: unapproved });
     // Plans and their approval are over where a wire tells of them.
     const fits = mayMove(target.state, state);
     if (!fits && !isFinal(state)) return [];

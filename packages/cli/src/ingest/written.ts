@@ -42,7 +42,8 @@ const againMs = 200;
 
 export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOptions): Written {
   const ids = idSource(Math.random);
-  const fit = fitting(options.begun, () => ids.next("run", Date.now()));
+  const { begun } = options;
+  const fit = fitting(begun, () => ids.next("run", Date.now()));
   const over = new AbortController();
   const producer = openProducer({ ...endpoint, run_id, signal: over.signal });
   /** Requests that the wire itself answers. */
@@ -113,6 +114,8 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   }
 
   producer.signal.addEventListener("abort", () => failed(producer.signal.reason));
+  if (begun.state === "paused") gate.shut();
+  if (begun.state === "redirecting") goOn();
 
   async function followToEnd(): Promise<{ readonly state: End; readonly isOurs: boolean }> {
     let state = options.dialect.first;
@@ -123,7 +126,10 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
       const { event } = item;
       const [next, messages] = options.dialect.step(state, event);
       state = next;
-      if (isAnswer(event, answered)) options.answers?.(messages.map(({ data }) => `${data}\n`).join(""));
+      // What was said before was said to others.
+      const isNews = event.pos > begun.pos;
+      if (isNews && isAnswer(event, answered))
+        options.answers?.(messages.map(({ data }) => `${data}\n`).join(""));
       if (endsRun(event) && is(event, "run.lifecycle")) {
         const isOurs = !isOpen;
         isOpen = false;
@@ -132,7 +138,7 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
         over.abort();
         return { state: event.payload.state as End, isOurs };
       }
-      hear(event);
+      if (isNews) hear(event);
     }
     return { state: "error", isOurs: false };
   }
@@ -142,9 +148,12 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
     if (is(e, "control.requested") && e.payload.action === "pause") gate.shut();
     if (!is(e, "run.lifecycle")) return;
     if (e.payload.state !== "paused") gate.open();
-    // Nobody can turn what is behind a pipe, and a run that waits to be turned could not end.
-    if (e.payload.state === "redirecting")
-      void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
+    if (e.payload.state === "redirecting") goOn();
+  }
+
+  /** Nobody can turn what is behind a pipe, and a run that waits to be turned could not end. */
+  function goOn(): void {
+    void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
   }
 
   async function store(drafts: readonly Draft[]): Promise<void> {

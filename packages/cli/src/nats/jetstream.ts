@@ -2,7 +2,7 @@
 
 import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
-import { isObject } from "@runwire/protocol";
+import { isObject, timeOf, ulidOf } from "@runwire/protocol";
 import { codeOf, type Patience, type PatienceParts, patience } from "./patience.js";
 import { corePublisher, jetStreamPublisher, type Publisher } from "./publisher.js";
 import type { BridgeParts, Checkpoint } from "./runs.js";
@@ -59,7 +59,9 @@ export async function keptBy(options: KeepOptions): Promise<Kept> {
       patiently(
         "the checkpoint",
         async () => {
-          await js.publish(subjects.checkpoint, JSON.stringify(checkpoint)).catch(async (error: unknown) => {
+          const bytesMax = connected.nc.info?.max_payload ?? 1024 * 1024;
+          const text = checkpointText(checkpoint(), bytesMax);
+          await js.publish(subjects.checkpoint, text).catch(async (error: unknown) => {
             await ensure().catch(() => {});
             throw error;
           });
@@ -130,6 +132,26 @@ async function makeStream(
     },
   );
   if (!isThere) await jsm.streams.add({ name, subjects, storage: "file", ...more });
+}
+
+/**
+ * More runs than a message holds are not named: the next start begins anew with the feed, or where that is no longer
+ * whole, with the list, back to the oldest of them.
+ */
+function checkpointText(checkpoint: Checkpoint, bytesMax: number): string {
+  const text = JSON.stringify(checkpoint);
+  if (Buffer.byteLength(text) <= bytesMax) return text;
+  const sinceMs = checkpoint.runs.reduce(
+    (ms, run_id) => Math.min(ms, begunMs(run_id)),
+    Date.parse(checkpoint.ts),
+  );
+  return JSON.stringify({ pos: 0, runs: [], ts: new Date(sinceMs).toISOString() } satisfies Checkpoint);
+}
+
+/** A root's id is the server's, and tells when it was given. */
+function begunMs(run_id: string): number {
+  const ulid = ulidOf(run_id);
+  return ulid === undefined ? 0 : timeOf(ulid);
 }
 
 function checkpointIn(value: unknown): Checkpoint | undefined {

@@ -8,6 +8,7 @@ import {
   type Endpoint,
   followMessages,
   gateway,
+  type MessagesPage,
   type ProducerClaim,
   systemClock,
   wait,
@@ -41,6 +42,8 @@ const atOnceMax = 64;
 /** Beside its messages, in a reply. */
 const replyBytesMax = 1024;
 const messagesMax = 500;
+/** Asked of the server at a time: what a reply does not hold is fetched in vain. */
+const pageMax = 64;
 
 /** Until the connection is closed. Throws an Error with one line where NATS lets nobody listen. */
 export async function answerRequests(parts: RequestParts): Promise<void> {
@@ -98,8 +101,16 @@ async function replay({ endpoint, dialect, nc }: RequestParts, run_id: string, m
   const bytesMax = (nc.info?.max_payload ?? 1024 * 1024) - replyBytesMax;
   if (!snapshot && (await isReached(endpoint, run_id, dialect, after))) {
     const wanted = Math.min(Math.max(1, limit), messagesMax);
-    const { events, next } = await gateway(endpoint).messages(run_id, dialect, { after, limit: wanted });
-    return fitting(events, next, (count) => after + count, bytesMax);
+    const messages: unknown[] = [];
+    let next: number | null = after;
+    for (let bytes = 0; next !== null && messages.length < wanted && bytes <= bytesMax; ) {
+      const asked = { after: next, limit: Math.min(wanted - messages.length, pageMax) };
+      const page: MessagesPage = await gateway(endpoint).messages(run_id, dialect, asked);
+      messages.push(...page.events);
+      bytes += page.events.reduce<number>((sum, message) => sum + bytesOf(message), 0);
+      next = page.next;
+    }
+    return fitting(messages, next, (count) => after + count, bytesMax);
   }
   // The stream says it in its dialect: the read model, or that this number is none of the log's.
   const first = await firstOf({ ...endpoint, run_id, dialect, snapshot, ...(after > 0 ? { after } : {}) });
@@ -153,7 +164,7 @@ function fitting(
 ): object {
   let bytes = 0;
   const count = messages.findIndex((message) => {
-    bytes += Buffer.byteLength(JSON.stringify(message)) + 1;
+    bytes += bytesOf(message);
     return bytes > bytesMax;
   });
   if (count === -1) return { messages, next };
@@ -163,6 +174,11 @@ function fitting(
     `a message of ${bytes} bytes; ask the server itself`,
   );
   return { ...refused.toJSON(), next: numberAfter(1) };
+}
+
+/** In a list, with its comma. */
+function bytesOf(message: unknown): number {
+  return Buffer.byteLength(JSON.stringify(message)) + 1;
 }
 
 /** The number that a message says of itself. */
@@ -214,7 +230,7 @@ function mayRepeat(error: unknown, claim: ProducerClaim | undefined): boolean {
   if (!(error instanceof RunwireError) || !error.row.retry) return false;
   if (error.code === "KAI-STREAM-CONN-0003") return claim !== undefined || isRefused(error);
   // These say that nothing is stored; a bug of the server says nothing, and would hold up the run for ever.
-  return /^KAI-(?:LIMIT|SERVER-STORE)-/.test(error.code);
+  return /^KAI-(?:LIMIT|SERVER-STORE|STREAM-LEAVING)-/.test(error.code);
 }
 
 /** Nobody listens there: nothing of the request was read. */
@@ -223,14 +239,13 @@ function isRefused({ cause }: RunwireError): boolean {
   return isObject(why) && why.code === "ECONNREFUSED";
 }
 
+/** Whole wherever there is a part of it: whoever meant one must not be stored twice, and the server says what is missing. */
 function claimIn({ headers }: Msg): ProducerClaim | undefined {
-  const id = headers?.get("Producer-Id") || undefined;
-  if (id === undefined) return undefined;
-  return {
-    id,
-    epoch: Number(headers?.get("Producer-Epoch") || 0),
-    seq: Number(headers?.get("Producer-Seq")),
-  };
+  const [id, epoch, seq] = ["Producer-Id", "Producer-Epoch", "Producer-Seq"].map(
+    (name) => headers?.get(name) ?? "",
+  ) as [string, string, string];
+  if (id === "" && epoch === "" && seq === "") return undefined;
+  return { id, epoch: Number(epoch), seq: Number(seq) };
 }
 
 function valueIn(msg: Msg): unknown {

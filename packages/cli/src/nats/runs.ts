@@ -11,6 +11,7 @@ import {
   type RunRecord,
   type Status,
   systemClock,
+  unlessAborted,
   wait,
 } from "@runwire/client";
 import { isFinal, RunwireError, runStates } from "@runwire/protocol";
@@ -21,7 +22,7 @@ import type { Subjects } from "./subjects.js";
 export interface Checkpoint {
   readonly pos: number;
   readonly runs: readonly string[];
-  /** When it was written: after a feed that is no longer kept, the list is read back to here. */
+  /** When `pos` was reached: where the feed is no longer kept from there, the list is read back to here. */
   readonly ts: string;
 }
 
@@ -33,8 +34,8 @@ export interface BridgeParts {
   readonly signal: AbortSignal;
   readonly now: () => number;
   load(): Promise<Checkpoint | undefined>;
-  /** Resolves when it is safe. */
-  save(checkpoint: Checkpoint): Promise<void>;
+  /** Resolves when it is safe. What is so far is asked for at each try. */
+  save(checkpoint: () => Checkpoint): Promise<void>;
   say(line: string): void;
   /** Called once whatever happens from now on is published, even if this process is killed. */
   ready(): void;
@@ -60,17 +61,22 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
   const server = gateway(endpoint);
   const known = await parts.load();
   const open = new Map<string, Promise<void>>();
-  const line: string[] = [];
+  const line = new Set<string>();
   // The feed tells of a run's end too, and may do so late.
   const over = new Set<string>();
   let pos = known?.pos;
-  const saving = saver({ ...parts, signal }, () => ({ pos: pos ?? 0, runs: [...open.keys(), ...line] }));
+  let posMs = known === undefined ? parts.now() : Date.parse(known.ts);
+  const saving = saver({ ...parts, signal }, () => ({
+    pos: pos ?? 0,
+    runs: [...open.keys(), ...line],
+    ts: new Date(posMs).toISOString(),
+  }));
 
   function take(run_id: string): void {
-    if (open.has(run_id) || over.has(run_id) || line.includes(run_id)) return;
+    if (open.has(run_id) || over.has(run_id) || line.has(run_id)) return;
     if (open.size >= runsAtOnceMax) {
-      if (line.length === 0) say(`${runsAtOnceMax} runs are published at once; others wait`);
-      line.push(run_id);
+      if (line.size === 0) say(`${runsAtOnceMax} runs are published at once; others wait`);
+      line.add(run_id);
       return;
     }
     open.set(
@@ -90,8 +96,11 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
       if (over.size <= overMax) break;
       over.delete(oldest);
     }
-    const next = line.shift();
-    if (next !== undefined) take(next);
+    for (const next of line) {
+      if (open.size >= runsAtOnceMax) break;
+      line.delete(next);
+      take(next);
+    }
     saving.due();
   }
 
@@ -126,8 +135,9 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
     for (const state of runStates.filter((one) => !isFinal(one))) {
       for await (const { run_id } of listed({ state })) take(run_id);
     }
-    if (known === undefined) return;
-    const sinceMs = Date.parse(known.ts) - overlapMs;
+    // The first time there is nothing to make up for.
+    if (pos === undefined) return;
+    const sinceMs = posMs - overlapMs;
     for await (const { run_id, created_at } of listed({})) {
       if (Date.parse(created_at) < sinceMs) return;
       take(run_id);
@@ -171,19 +181,19 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
         else take(change.run_id);
         // After it is taken: a checkpoint may be written at any moment.
         pos = change.pos;
+        posMs = parts.now();
       }
       saving.due();
       if (isFirst) {
         isFirst = false;
-        await saving.done();
+        await unlessAborted(saving.done(), signal);
         parts.ready();
       }
     }
   } catch (error) {
-    if (!parts.signal.aborted) throw error;
-  } finally {
-    // The runs that are open stay in the checkpoint.
+    // What waits for NATS would go on doing so; the runs that are open stay in the checkpoint.
     failed.abort();
+    if (!parts.signal.aborted) throw error;
     await saving.done();
     await Promise.allSettled(open.values());
   }
@@ -191,15 +201,15 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
 
 /** One at a time; what has changed meanwhile is one more. */
 function saver(
-  { save, signal, now, say }: BridgeParts,
-  state: () => Omit<Checkpoint, "ts">,
+  { save, signal, say }: BridgeParts,
+  state: () => Checkpoint,
 ): { due(): void; done(): Promise<void> } {
   let isDue = false;
   let saving: Promise<void> | undefined;
   async function work(): Promise<void> {
     while (isDue && !signal.aborted) {
       isDue = false;
-      await save({ ...state(), ts: new Date(now()).toISOString() });
+      await save(state);
     }
     saving = undefined;
   }

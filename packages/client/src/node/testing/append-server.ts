@@ -13,6 +13,8 @@ export interface AppendServer {
   /** Events of every batch that arrived, stored or not. */
   readonly batches: number[];
   heartbeats: number;
+  /** What heartbeats are told. */
+  state: string;
   /** Resolves at the next heartbeat. */
   nextHeartbeat(): Promise<void>;
   /** Answers nothing until it is called again. */
@@ -38,7 +40,7 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
     if (path.endsWith("/heartbeat")) {
       self.heartbeats += 1;
       beat();
-      return answer(200, { lease_ms: 6000 });
+      return answer(200, { state: self.state, lease_ms: 6000 });
     }
     const drafts = JSON.parse(body) as unknown[];
     self.batches.push(drafts.length);
@@ -74,6 +76,7 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
     stored: [],
     batches: [],
     heartbeats: 0,
+    state: "running",
     nextHeartbeat: () =>
       new Promise((resolve) => {
         beat = resolve;
