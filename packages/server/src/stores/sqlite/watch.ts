@@ -72,12 +72,7 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
     },
     forget,
     waiting: (tenant) => waiting.of(tenant).values(),
-    liveRuns(tenant) {
-      if (tenant !== undefined) return leases.of(tenant).size;
-      let live = 0;
-      for (const _ of leases.values()) live += 1;
-      return live;
-    },
+    liveRuns: (tenant) => (tenant === undefined ? leases : leases.of(tenant)).size,
     renew,
     leaseLost: (tenant, run_id) =>
       (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= awake(),
