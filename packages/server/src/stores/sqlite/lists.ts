@@ -13,9 +13,6 @@ export interface ListParts {
   readonly commits: GroupCommit;
 }
 
-/** The first turn nearly always has the title that is looked for. */
-const turnsAtOnce = 10;
-
 export function lists({
   runs,
   heads,
@@ -43,15 +40,15 @@ export function lists({
   }
 
   function firstTitle(tenant: string, session_id: string): string | null {
-    for (let above = ""; ; ) {
-      const turns = runs.turns(tenant, session_id, turnsAtOnce, above);
-      for (const { run, title: stored } of turns) {
-        const title = heads.get(tenant, run.run_id)?.title ?? stored;
-        if (title !== null) return title;
-        above = run.run_id;
-      }
-      if (turns.length < turnsAtOnce) return null;
+    const titleOf = (run_id: string): string | null => heads.get(tenant, run_id)?.title ?? null;
+    const stored = runs.titledTurn(tenant, session_id);
+    // The file learns a turn's title when its events are compacted, or it ends.
+    for (const run_id of runs.liveTurns(tenant, session_id)) {
+      if (stored !== undefined && run_id >= stored.run_id) break;
+      const title = titleOf(run_id);
+      if (title !== null) return title;
     }
+    return stored === undefined ? null : (titleOf(stored.run_id) ?? stored.title);
   }
 
   return {
