@@ -34,6 +34,8 @@ export interface Catalogue {
   turnsTotal(tenant: string, session_id: string): number;
   /** Sessions by the ids of their last turns, below one, newest first. */
   sessions(tenant: string, limit: number, below: string): readonly SessionRow[];
+  /** Children of a run above a run id, by their ids. */
+  children(tenant: string, parent_id: string, limit: number, above: string): readonly string[];
   tree(tenant: string, root_id: string): readonly RunRecord[];
   createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
@@ -97,6 +99,10 @@ export function catalogue(reader: Reader): Catalogue {
     `SELECT session_id, last_turn AS run_id FROM sessions INDEXED BY sessions_by_last_turn
      WHERE tenant = ? AND last_turn < ? ORDER BY last_turn DESC LIMIT ?`,
   );
+  const children = reader.prepare(
+    `SELECT run_id FROM runs INDEXED BY runs_by_parent
+     WHERE tenant = ? AND parent_id = ? AND run_id > ? ORDER BY run_id LIMIT ?`,
+  );
   const byRoot = reader.prepare(
     "SELECT record FROM runs INDEXED BY runs_by_root WHERE tenant = ? AND root_id = ? ORDER BY run_id",
   );
@@ -129,6 +135,8 @@ export function catalogue(reader: Reader): Catalogue {
     turnsTotal: (tenant, session_id) =>
       (turnsTotal.get(tenant, session_id) as { turns: number } | undefined)?.turns ?? 0,
     sessions: (tenant, limit, below) => sessions.all(tenant, below, limit) as unknown as SessionRow[],
+    children: (tenant, parent_id, limit, above) =>
+      (children.all(tenant, parent_id, above, limit) as { run_id: string }[]).map(({ run_id }) => run_id),
     tree: (tenant, root_id) =>
       (byRoot.all(tenant, root_id) as { record: string }[]).map(
         ({ record }) => JSON.parse(record) as RunRecord,

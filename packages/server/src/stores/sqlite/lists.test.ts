@@ -127,6 +127,15 @@ describe("a list of a tenant that has thousands of runs", () => {
     expect(await listed.session(tenant, "cron", 1)).toMatchObject({ title: null, turns_total: turns });
   });
 
+  it("reads of a run's children no more than it shows", async () => {
+    const [page, read] = await reading(() => listed.children({ tenant, run_id: name(0) }, { limit: 5 }));
+    expect(page).toEqual({
+      children: ["run_c0", "run_c1", "run_c10", "run_c100", "run_c1000"],
+      next: "run_c1000",
+    });
+    expect(read).toBeLessThan(10);
+  });
+
   it("sorts nothing, and walks through no table", () => {
     const plans = [...asked].flatMap((sql) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all());
     const steps = plans.map((step) => (step as { detail: string }).detail);

@@ -1,5 +1,5 @@
-// Lists of runs and sessions, newest first: the order is the file's, and what is told of a run its head's, which is
-// newer in memory.
+// Lists of runs and sessions, newest first, and of children: the order is the file's, and what is told of a run its
+// head's, which is newer in memory.
 
 import type { Head } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
@@ -17,7 +17,7 @@ export function lists({
   runs,
   heads,
   commits,
-}: ListParts): Pick<Store, "listRuns" | "session" | "listSessions"> {
+}: ListParts): Pick<Store, "listRuns" | "session" | "listSessions" | "children"> {
   /** Roots below the cursor, a page at a time. */
   function* roots(tenant: string, query: RunQuery): Generator<Head> {
     let below = query.cursor ?? "\uffff";
@@ -51,6 +51,18 @@ export function lists({
     return stored === undefined ? null : (titleOf(stored.run_id) ?? stored.title);
   }
 
+  /** Children above the cursor, a page at a time. */
+  function* childrenOf(tenant: string, parent_id: string, limit: number, cursor: string): Generator<string> {
+    for (let above = cursor; ; ) {
+      const page = runs.children(tenant, parent_id, limit, above);
+      for (const run_id of page) {
+        above = run_id;
+        if (!commits.isArriving(tenant, run_id)) yield run_id;
+      }
+      if (page.length < limit) return;
+    }
+  }
+
   return {
     async listRuns(tenant, query) {
       const found: Head[] = [];
@@ -67,6 +79,16 @@ export function lists({
       const page = runs.sessions(tenant, limit, cursor);
       const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
       return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
+    },
+
+    async children({ tenant, run_id }, { limit, cursor = "" }) {
+      const found: string[] = [];
+      // One more than asked for tells whether there are more.
+      for (const child of childrenOf(tenant, run_id, limit + 1, cursor)) {
+        if (found.length === limit) return { children: found, next: found.at(-1) ?? null };
+        found.push(child);
+      }
+      return { children: found, next: null };
     },
   };
 }

@@ -49,6 +49,7 @@ CREATE INDEX IF NOT EXISTS runs_by_agent_and_state ON runs(tenant, agent, state,
 CREATE INDEX IF NOT EXISTS runs_live_turns ON runs(tenant, session_id, run_id)
   WHERE parent_id IS NULL AND session_id IS NOT NULL AND state IS NULL;
 CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
+CREATE INDEX IF NOT EXISTS runs_by_parent ON runs(tenant, parent_id, run_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_ended ON runs(tenant, state, ended_ms, run_id)
   WHERE parent_id IS NULL AND state IS NOT NULL;
