@@ -124,6 +124,12 @@ export interface RunPage {
   readonly next: string | null;
 }
 
+export interface ChildPage {
+  /** In the order of their ids. */
+  readonly children: readonly RunRecord[];
+  readonly next: string | null;
+}
+
 export interface SessionAnswer extends Facts {
   readonly session_id: string;
   readonly title: string | null;

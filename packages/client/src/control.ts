@@ -5,6 +5,7 @@ import type { Draft, EvidencePack, Facts, PlanStep, Review } from "@runwire/prot
 import type {
   Appended,
   CheckpointsAnswer,
+  ChildPage,
   CreatedRun,
   EventsPage,
   ForkedRun,
@@ -79,8 +80,8 @@ export function gateway(endpoint: Endpoint) {
     evidence: (run_id: string) => get<EvidencePack>(runPath(run_id, "/evidence")),
     review: (run_id: string) => get<Review>(runPath(run_id, "/review")),
     checkpoints: (run_id: string) => get<CheckpointsAnswer>(runPath(run_id, "/checkpoints")),
-    children: (run_id: string) =>
-      get<{ readonly children: readonly RunRecord[] }>(runPath(run_id, "/children")),
+    children: (run_id: string, query: Pick<RunQuery, "limit" | "cursor"> = {}) =>
+      get<ChildPage>(runPath(run_id, `/children${queryOf({ ...query })}`)),
 
     pause: (run_id: string) => order(run_id, "pause"),
     resume: (run_id: string) => order(run_id, "resume"),

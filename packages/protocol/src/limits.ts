@@ -59,6 +59,8 @@ export const limits = {
   /** A page of `/events` ends with the event that makes it this large, however few it holds. */
   pageBytesMax: 16 * 1024 * 1024,
   pageRunsMax: 200,
+  /** Children that a run's record names; a page of them tells of the others. */
+  childrenShownMax: 1000,
   /** What a turn is handed of the turns before it. */
   historyMessagesMax: 50,
   historyBytesMax: 256 * 1024,

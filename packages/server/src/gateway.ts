@@ -219,11 +219,14 @@ async function startOn(
 
   for (const run of await store.liveRuns()) if (!run.external) agent?.take(run);
 
-  let sweeping: Promise<void> = Promise.resolve();
+  let sweeping: Promise<void> | undefined;
   const sweeper = setInterval(() => {
-    sweeping = sweeping
-      .then(() => sweep(rooms))
-      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }));
+    // One that takes long makes up for those that it is in the way of.
+    sweeping ??= sweep(rooms)
+      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }))
+      .finally(() => {
+        sweeping = undefined;
+      });
   }, sweepMs);
 
   // Beside the first requests: what is removed is what nobody refers to or holds.
@@ -245,9 +248,9 @@ async function startOn(
     take: (connection) => void server.emit("connection", connection),
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });
+      clearInterval(sweeper);
       rooms.connections.leave();
       await door.close(graceMs);
-      clearInterval(sweeper);
       await sweeping;
       blobs.close();
       await cleaning;

@@ -97,3 +97,48 @@ describe("a batch that ends runs", () => {
     expect(folded).toEqual([]);
   });
 });
+
+describe("a sweep of many runs whose producers are lost", () => {
+  const folder = mkdtempSync(join(tmpdir(), "runwire-sweep-"));
+  const runs = 300;
+  let nowMs = Date.UTC(2026, 0, 1);
+  let commits = 0;
+  let store: Store;
+  let writer: Ingest;
+
+  beforeAll(() => {
+    store = sqliteStore({
+      path: join(folder, "runwire.db"),
+      durability: "os",
+      clock: { now: () => nowMs, monotonic: () => nowMs },
+      observe: {
+        committed: () => {
+          commits += 1;
+        },
+        commitFailed() {},
+        compactionFailed() {},
+        readFailed() {},
+      },
+      openWriter: writerHere,
+    });
+    writer = ingest(store, transcripts(store));
+  });
+
+  afterAll(async () => {
+    writer.close();
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it("ends them in a few commits, and leaves those that are left where the server leaves", async () => {
+    await Promise.all(Array.from({ length: runs }, () => writer.create(tenant, asked)));
+    nowMs += asked.lease_ms;
+    commits = 0;
+    let groups = 0;
+    const { leasesLost } = await writer.sweep(() => groups++ > 0);
+    expect([leasesLost, commits]).toEqual([256, 1]);
+    expect(await writer.sweep()).toEqual({ leasesLost: runs - 256, failures: [] });
+    expect(commits).toBe(2);
+    expect(await store.liveRuns()).toEqual([]);
+  });
+});

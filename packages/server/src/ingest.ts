@@ -24,7 +24,7 @@ import { abort, closeRequest, end, headIn, type Said, StaleFold } from "./log/li
 import type { ForkedFrom, Idempotency, RunRecord } from "./log/run-record.js";
 import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
-import type { RunKey, Store } from "./store.js";
+import type { DueRun, RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
 export interface NewRun {
@@ -101,8 +101,8 @@ export interface Ingest {
   spawn(key: RunKey, child: NewChild, idempotency?: Idempotency): Promise<SpawnedRun>;
   /** Any other change to a run, decided against its head inside the transaction. */
   change<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
-  /** Does what is due: pending deltas, lost producers, requests past their time. */
-  sweep(): Promise<Swept>;
+  /** Does what is due: pending deltas, lost producers, requests past their time; less of it where one is leaving. */
+  sweep(isLeaving?: () => boolean): Promise<Swept>;
   close(): void;
 }
 
@@ -114,7 +114,7 @@ export interface Swept {
 }
 
 const foldTriesMax = 20;
-/** Runs whose pending deltas a sweep commits together. */
+/** What is due that a sweep commits together. */
 const sweptAtOnceMax = 256;
 
 function ringAfter(delayMs: number, ring: () => void): () => void {
@@ -240,28 +240,21 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
 
     change,
 
-    async sweep() {
+    async sweep(isLeaving = () => false) {
       let leasesLost = 0;
       const failures: unknown[] = [];
-      // One run that cannot be swept must not keep the others waiting; the next round tries it again.
-      const failed = (error: unknown): void => void failures.push(error);
-      const deltas: RunKey[] = [];
-      for (const due of await store.due()) {
-        const { key } = due;
-        if (due.why === "deltas") deltas.push(key);
-        else if (due.why === "request")
-          await change(key, (commit) => closeRequest(commit, key.run_id, due.request_id, "expired")).catch(
-            failed,
-          );
-        else {
-          const isLost = await change(key, (commit) => loseProducer(commit, key.run_id)).catch(failed);
-          if (isLost === true) leasesLost += 1;
-        }
-      }
-      // After a crash they are those of all runs: many share a commit.
-      for (let from = 0; from < deltas.length; from += sweptAtOnceMax) {
-        const some = deltas.slice(from, from + sweptAtOnceMax);
-        await Promise.all(some.map((key) => change(key, (commit) => commit.tick(key.run_id)).catch(failed)));
+      const due = await store.due();
+      // After a crash, or with a host of producers, all runs are due at once: many share a commit.
+      for (let from = 0; from < due.length && !isLeaving(); from += sweptAtOnceMax) {
+        const some = due.slice(from, from + sweptAtOnceMax).map(async (one) => {
+          try {
+            if ((await change(one.key, (commit) => doDue(commit, one))) === "lost") leasesLost += 1;
+          } catch (error) {
+            // One run that cannot be swept must not keep the others waiting; the next round tries it again.
+            failures.push(error);
+          }
+        });
+        await Promise.all(some);
       }
       return { leasesLost, failures };
     },
@@ -346,6 +339,20 @@ function createdBefore(
 function replayed({ run_id, session_id, planning_gate, forked_from = null }: RunRecord): CreatedRun {
   const state = firstState(planning_gate);
   return { run_id, session_id: session_id ?? "", state, forked_from, replayed: true };
+}
+
+function doDue(commit: Commit, due: DueRun): "lost" | undefined {
+  const { run_id } = due.key;
+  switch (due.why) {
+    case "deltas":
+      commit.tick(run_id);
+      return undefined;
+    case "request":
+      closeRequest(commit, run_id, due.request_id, "expired");
+      return undefined;
+    case "lease":
+      return loseProducer(commit, run_id) ? "lost" : undefined;
+  }
 }
 
 /** Whether it was lost: the producer may have come back since the sweep began. */

@@ -42,8 +42,11 @@ export interface Total {
 export interface Retention {
   plan(tenant: string): Promise<RetentionPlan>;
   apply(tenant: string): Promise<RetentionTotals>;
-  /** To be called every now and then; works at most once a minute, and then on a bounded part. */
-  sweep(): Promise<void>;
+  /**
+   * To be called every now and then; works at most once a minute, and then on a bounded part. Whoever is leaving
+   * leaves the rest.
+   */
+  sweep(isLeaving?: () => boolean): Promise<void>;
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -166,10 +169,10 @@ export function retention(
       const full_views = await inBatches(tenant, asked.fullViews, store.dropFullViews);
       return { trees, full_views };
     },
-    async sweep() {
+    async sweep(isLeaving = () => false) {
       if (clock.monotonic() - sweptMs < sweepEveryMs) return;
       sweptMs = clock.monotonic();
-      for (let batches = 0; batches < batchesPerSweepMax; batches++) {
+      for (let batches = 0; batches < batchesPerSweepMax && !isLeaving(); batches++) {
         if (!(await sweepBatch())) return;
       }
     },

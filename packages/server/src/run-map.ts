@@ -9,6 +9,8 @@ export interface RunMap<T> {
   /** What is kept of one tenant. */
   of(tenant: string): ReadonlyMap<string, T>;
   values(): IterableIterator<T>;
+  /** Of all tenants; each costs one look. */
+  readonly size: number;
 }
 
 const nothing: ReadonlyMap<string, never> = new Map<string, never>();
@@ -31,6 +33,11 @@ export function runMap<T>(): RunMap<T> {
     of: (tenant) => tenants.get(tenant) ?? nothing,
     *values() {
       for (const runs of tenants.values()) yield* runs.values();
+    },
+    get size() {
+      let size = 0;
+      for (const runs of tenants.values()) size += runs.size;
+      return size;
     },
   };
 }

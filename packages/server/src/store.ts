@@ -44,6 +44,8 @@ export interface Store {
   liveRuns(): Promise<readonly RunRecord[]>;
   /** What waits for a person, oldest first, and the position of the inbox's feed at that moment. */
   inbox(tenant: string, limit: number): Promise<Inbox>;
+  /** The ids of a run's children, ended ones too, in their order. */
+  children(key: RunKey, query: Pick<RunQuery, "limit" | "cursor">): Promise<ChildPage>;
   /** Every run of a tree, root first. */
   tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
@@ -193,6 +195,11 @@ export interface RunQuery {
 
 export interface RunPage {
   readonly heads: readonly Head[];
+  readonly next: string | null;
+}
+
+export interface ChildPage {
+  readonly children: readonly string[];
   readonly next: string | null;
 }
 

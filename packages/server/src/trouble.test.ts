@@ -68,6 +68,7 @@ describe("a sweep", () => {
       ingest: { sweep: async () => ({ leasesLost: 2, failures: [new Error("a"), new Error("b")] }) },
       store: { prune: async () => Promise.reject(new Error("c")) },
       retention: { sweep: async () => Promise.reject(new Error("d")) },
+      connections: { leaving: false },
       metrics: counted,
       report: (...line: unknown[]) => void told.push(line),
     } as unknown as Parameters<typeof sweep>[0];

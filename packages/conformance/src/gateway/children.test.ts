@@ -80,6 +80,34 @@ describe("children", () => {
     );
   });
 
+  it("are listed page by page, and a run's record names the first thousand", async () => {
+    const root = await createRun(server.url);
+    const made = Array.from({ length: limits.childrenShownMax + 1 }, freshChildId).sort();
+    const drafts = made.flatMap((child_id) => [
+      say("child.spawn", { child_id }),
+      lifecycle("done", child_id),
+    ]);
+    await append(server.url, root, ...drafts);
+    const { body: run } = await call(server.url, "GET", `/v1/agent/runs/${root}`);
+    expect(run.children).toEqual(made.slice(0, -1));
+    const pages: unknown[][] = [];
+    let next: unknown = null;
+    do {
+      const at = next === null ? "children" : `children?cursor=${next}`;
+      const { body } = await call(server.url, "GET", runPath(root, at));
+      pages.push((body.children as { run_id: string }[]).map(({ run_id }) => run_id));
+      next = body.next;
+    } while (next !== null);
+    expect(pages.map(({ length }) => length)).toEqual([200, 200, 200, 200, 200, 1]);
+    expect(pages.flat()).toEqual(made);
+    const rest = await call(server.url, "GET", runPath(root, `children?cursor=${run.children_next}`));
+    expect(rest.body).toMatchObject({ children: [{ run_id: made.at(-1), state: "done" }], next: null });
+    const few = await call(server.url, "GET", `/v1/agent/runs/${made[0]}`);
+    expect(few.body).toMatchObject({ children: [], children_next: null });
+    const wrong = await call(server.url, "GET", runPath(root, "children?limit=201"));
+    expect([wrong.status, codeOf(wrong)]).toEqual([400, "KAI-STREAM-PARAM-0001"]);
+  });
+
   it("are eight levels deep at most", async () => {
     let at = await createRun(server.url);
     for (let level = 1; level <= limits.childDepthMax; level++) {

@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { type Dialect, dialects, koder, loom, loomExport, type View } from "@runwire/protocol";
 import { z } from "zod";
 import { badParam } from "./check.js";
+import { id } from "./shapes.js";
 
 export const dialectParam = (fallback: string) =>
   z
@@ -19,6 +20,12 @@ export const detailParam = z
 
 export const limitParam = (fallback: number, max: number) =>
   z.coerce.number().int().min(1).max(max).default(fallback).describe("how many at most");
+
+/** Where a list of runs goes on. */
+export const nextParam = id
+  .startsWith("run_", { error: "takes the `next` of a page" })
+  .optional()
+  .describe("the `next` of the page before");
 
 export const flagParam = z
   .enum(["0", "1"])

@@ -1,7 +1,9 @@
 // A run's children: which there are, and one more.
 
+import { limits } from "@runwire/protocol";
 import { z } from "zod";
 import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempotency.js";
+import { limitParam, nextParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { id, json, listOf, members, runSummary as runShape, words } from "../http/shapes.js";
 import type { Rooms } from "../rooms.js";
@@ -14,6 +16,11 @@ const newChild = z.strictObject({
   child_id: id.nullish(),
 });
 
+const listQuery = z.strictObject({
+  limit: limitParam(limits.pageRunsMax, limits.pageRunsMax),
+  cursor: nextParam,
+});
+
 export function childRoutes(rooms: Rooms): readonly Route[] {
   return [
     route({
@@ -21,7 +28,13 @@ export function childRoutes(rooms: Rooms): readonly Route[] {
       path: "/v1/agent/runs/:id/children",
       does: "child runs",
       scope: "read",
-      answers: { 200: { does: "children", content: json(members({ children: z.array(runShape) })) } },
+      query: listQuery,
+      answers: {
+        200: {
+          does: "a page of children, in the order of their ids",
+          content: json(members({ children: z.array(runShape), next: z.string().nullable() })),
+        },
+      },
       handle: (call) => children(rooms, call),
     }),
     route({
@@ -42,16 +55,21 @@ export function childRoutes(rooms: Rooms): readonly Route[] {
   ];
 }
 
-async function children(rooms: Rooms, { run: key }: Call): Promise<Reply> {
+async function children(
+  rooms: Rooms,
+  { run: key, query: { limit, cursor } }: Call<z.output<typeof listQuery>>,
+): Promise<Reply> {
   await readableHead(rooms, key);
-  const tree = await rooms.store.tree(key);
-  const below = tree.filter(({ parent_id }) => parent_id === key.run_id);
+  const page = await rooms.store.children(key, { limit, ...(cursor === undefined ? {} : { cursor }) });
   const heads = await Promise.all(
-    below.map(({ run_id }) => rooms.store.head({ tenant: key.tenant, run_id })),
+    page.children.map((run_id) => rooms.store.head({ tenant: key.tenant, run_id })),
   );
   return {
     status: 200,
-    body: { children: heads.flatMap((head) => (head === undefined ? [] : [runSummary(head)])) },
+    body: {
+      children: heads.flatMap((head) => (head === undefined ? [] : [runSummary(head)])),
+      next: page.next,
+    },
   };
 }
 

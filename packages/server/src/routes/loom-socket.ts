@@ -6,6 +6,7 @@ import type { WebSocket } from "ws";
 import type { Scope } from "../auth/caller.js";
 import { checkBody } from "../http/check.js";
 import type { Upgrade } from "../http/route.js";
+import type { Head } from "../log/head.js";
 import { abort } from "../log/lifecycle.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
@@ -168,11 +169,9 @@ async function answer(
   if (typeof approved !== "boolean")
     throw new RunwireError("KAI-STREAM-PARAM-0001", "`approved` takes true or false");
   for (const { key } of runs.values()) {
-    const tree = await rooms.store.tree(key);
-    for (const { run_id } of tree) {
-      const at: RunKey = { ...key, run_id };
-      const { requests = {} } = (await rooms.store.head(at)) ?? {};
-      const [found] = Object.entries(requests).filter(
+    for await (const head of liveIn(rooms, key)) {
+      const at: RunKey = { ...key, run_id: head.run.run_id };
+      const [found] = Object.entries(head.requests).filter(
         ([, { kind, status, asked }]) =>
           kind === "approval" && status === "pending" && asked?.shown.call_id === call_id,
       );
@@ -184,6 +183,14 @@ async function answer(
     }
   }
   throw new RunwireError("KAI-RUN-REQUEST-0001", String(call_id).slice(0, 80));
+}
+
+/** A run and those below it that live: what has ended asks for nothing. */
+async function* liveIn(rooms: Rooms, key: RunKey): AsyncGenerator<Head> {
+  const head = await rooms.store.head(key);
+  if (head === undefined) return;
+  yield head;
+  for (const run_id of head.children) yield* liveIn(rooms, { ...key, run_id });
 }
 
 function toldOf(runs: ReadonlyMap<string, Told>, id: unknown): Told {

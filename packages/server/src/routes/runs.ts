@@ -4,7 +4,7 @@ import { limits, RunwireError, runStates } from "@runwire/protocol";
 import { z } from "zod";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
-import { limitParam } from "../http/query.js";
+import { limitParam, nextParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { created, facts, id, json, listOf, members, runSummary as runShape } from "../http/shapes.js";
 import { traceHeader, traceOf } from "../http/traceparent.js";
@@ -52,10 +52,12 @@ const listQuery = z.strictObject({
   session_id: z.string().optional(),
   agent: z.string().optional(),
   limit: limitParam(50, limits.pageRunsMax),
-  cursor: id
-    .startsWith("run_", { error: "takes the `next` of a page" })
-    .optional()
-    .describe("the `next` of the page before"),
+  cursor: nextParam,
+});
+
+const runWithChildren = runShape.extend({
+  children: z.array(id).describe(`their ids, the first ${limits.childrenShownMax}`),
+  children_next: id.nullable().describe("where there are more: the `cursor` for its children"),
 });
 
 export function runRoutes(rooms: Rooms): readonly Route[] {
@@ -89,7 +91,7 @@ export function runRoutes(rooms: Rooms): readonly Route[] {
       path: "/v1/agent/runs/:id",
       does: "a run's state and counts",
       scope: "read",
-      answers: { 200: { does: "the run", content: json(runShape) } },
+      answers: { 200: { does: "the run", content: json(runWithChildren) } },
       handle: (call) => getRun(rooms, call),
     }),
     route({
@@ -172,9 +174,8 @@ async function listRuns(
 
 async function getRun(rooms: Rooms, { run: key }: Call): Promise<Reply> {
   const head = await readableHead(rooms, key);
-  const tree = await rooms.store.tree(key);
-  const children = tree.filter(({ parent_id }) => parent_id === key.run_id).map(({ run_id }) => run_id);
-  return { status: 200, body: { ...runSummary(head), children } };
+  const { children, next } = await rooms.store.children(key, { limit: limits.childrenShownMax });
+  return { status: 200, body: { ...runSummary(head), children, children_next: next } };
 }
 
 async function eraseRun(rooms: Rooms, { run: key }: Call): Promise<Reply> {

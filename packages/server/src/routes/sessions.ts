@@ -3,9 +3,9 @@
 import { limits, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import { type History, historyOf } from "../conversations.js";
-import { limitParam } from "../http/query.js";
+import { limitParam, nextParam } from "../http/query.js";
 import { type Route, route } from "../http/route.js";
-import { id, json, members, runSummary as runShape } from "../http/shapes.js";
+import { json, members, runSummary as runShape } from "../http/shapes.js";
 import type { Rooms } from "../rooms.js";
 import type { Session } from "../store.js";
 import { runSummary } from "./summary.js";
@@ -19,10 +19,7 @@ const shared = {
 const sessionQuery = z.strictObject({ limit: limitParam(limits.pageRunsMax, limits.pageRunsMax) });
 const listQuery = z.strictObject({
   limit: limitParam(50, limits.pageRunsMax),
-  cursor: id
-    .startsWith("run_", { error: "takes the `next` of a page" })
-    .optional()
-    .describe("the `next` of the page before"),
+  cursor: nextParam,
 });
 
 export function sessionRoutes({ store }: Rooms): readonly Route[] {

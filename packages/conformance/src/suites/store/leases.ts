@@ -62,6 +62,17 @@ export function leaseLaws(open: Open): void {
       expect(await statesOf(trial, key)).toEqual(["error", "aborted"]);
     }));
 
+  it("a child ends with its parent, whichever of them a restart finds first [RW-LEASE-1]", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial, { lease_ms: leaseMs });
+      // An id that comes before its parent's.
+      await trial.ingest.append(key, freshIds([{ type: "child.spawn", payload: { child_id: "run_0" } }]));
+      await trial.reopen();
+      trial.clock.pass(leaseMs);
+      await trial.ingest.sweep();
+      expect(await statesOf(trial, key)).toEqual(["error", "aborted"]);
+    }));
+
   it("a lease that is renewed while the sweep is on its way is kept [RW-LEASE-2]", () =>
     onTrial(open, async (trial) => {
       const key = await newRun(trial, { lease_ms: leaseMs });

@@ -1,9 +1,9 @@
-// Lists of runs and sessions: whatever is asked for, page by page, it is what a tenant has, and nothing else.
+// Lists of runs, sessions and children: whatever is asked for, page by page, it is what a tenant has, and nothing else.
 
-import type { RunState } from "@runwire/protocol";
+import { limits, type RunState } from "@runwire/protocol";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { asked, caseCount, onTrial, type Trial } from "./trial.js";
+import { asked, caseCount, newRun, onTrial, type Trial } from "./trial.js";
 import type { Open } from "./under-test.js";
 
 interface Root {
@@ -121,6 +121,54 @@ export function listLaws(open: Open): void {
                 if (turns.length > 0) expect(session).toMatchObject(expected);
                 else expect(session).toBeUndefined();
               }
+            }
+          }),
+      ),
+      caseCount(10),
+    ));
+
+  it("a run's children are those that were spawned right below it, in pages of any size", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ act: fc.constantFrom("spawn", "spawn", "end", "reopen"), pick: fc.nat() }), {
+          minLength: 5,
+          maxLength: 20,
+        }),
+        fc.integer({ min: 1, max: 4 }),
+        (steps, limit) =>
+          onTrial(open, async (trial) => {
+            const root = await newRun(trial);
+            const live = [root.run_id];
+            const below = new Map<string, string[]>([[root.run_id, []]]);
+            for (const { act, pick } of steps) {
+              const run_id = live[pick % live.length] as string;
+              const key = { tenant: root.tenant, run_id };
+              if (act === "reopen") await trial.reopen();
+              else if (act === "spawn" && (await trial.store.head(key))?.run.depth !== limits.childDepthMax) {
+                const { child_id } = await trial.ingest.spawn(key, { prompt: "help" });
+                below.get(run_id)?.push(child_id);
+                below.set(child_id, []);
+                live.push(child_id);
+              } else if (act === "end" && below.get(run_id)?.length === 0 && run_id !== root.run_id) {
+                await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state: "done" } }]);
+                live.splice(live.indexOf(run_id), 1);
+              }
+            }
+            for (const [run_id, children] of below) {
+              const found: string[] = [];
+              for (let cursor: string | undefined, more = true; more; ) {
+                const page = await trial.store.children(
+                  { tenant: root.tenant, run_id },
+                  { limit, ...(cursor === undefined ? {} : { cursor }) },
+                );
+                expect(page.children.length).toBe(Math.min(limit, children.length - found.length));
+                found.push(...page.children);
+                more = page.next !== null;
+                cursor = page.next ?? undefined;
+              }
+              expect(found).toEqual(children.sort());
+              const foreign = await trial.store.children({ tenant: "rival", run_id }, { limit });
+              expect(foreign).toEqual({ children: [], next: null });
             }
           }),
       ),

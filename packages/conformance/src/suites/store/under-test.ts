@@ -104,6 +104,10 @@ export interface StoreUnderTest {
     tenant: string,
     query: Pick<RunQueryUnderTest, "limit" | "cursor">,
   ): Promise<{ readonly sessions: readonly SessionUnderTest[]; readonly next: string | null }>;
+  children(
+    key: Key,
+    query: Pick<RunQueryUnderTest, "limit" | "cursor">,
+  ): Promise<{ readonly children: readonly string[]; readonly next: string | null }>;
   tree(key: Key): Promise<readonly RunUnderTest[]>;
   eraseTree(root: Key): Promise<void>;
   eraseTrees(roots: readonly Key[]): Promise<void>;

@@ -48,7 +48,7 @@ export function changesLogs({ records, kept }: Batch): boolean {
 
 export function writesOf(batch: Batch, rows: readonly HotRow[], asOf: number, ageMs: number): Write[] {
   const { records, created, allowed, fresh, kept, others } = batch;
-  const list: Write[] = created.map(addRun);
+  const list: Write[] = created.flatMap(addRun);
   for (const row of rows) list.push(addHot(row));
   for (const record of records) {
     for (const place of record.places) if (isFeed(place)) list.push(addFeed(record, place));
@@ -71,10 +71,13 @@ export function writesOf(batch: Batch, rows: readonly HotRow[], asOf: number, ag
   return list;
 }
 
-function addRun(run: RunRecord): Write {
+function addRun(run: RunRecord): Write[] {
   const { run_id, tenant, root_id, parent_id, session_id, agent, idempotency } = run;
   const made_under = idempotency?.key ?? null;
-  return ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)];
+  return [
+    ["addRun", tenant, run_id, root_id, parent_id, session_id, agent, made_under, JSON.stringify(run)],
+    ...(parent_id === null && session_id !== null ? [["addTurn", tenant, session_id, run_id] as const] : []),
+  ];
 }
 
 function addFeed({ id, ts, type, tenant, by, payloadText }: Record, place: Place): Write {

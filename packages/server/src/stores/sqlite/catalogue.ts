@@ -6,6 +6,7 @@ import { type BlobRef, weightOf } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
 import type { Query, Reader } from "./reader.js";
+import { headSession, headTitled } from "./schema.js";
 
 interface RunRow {
   readonly record: string;
@@ -17,15 +18,24 @@ export interface SessionRow {
   readonly run_id: string;
 }
 
+export interface TitledTurn {
+  readonly run_id: string;
+  readonly title: string;
+}
+
 export interface Catalogue {
   head(tenant: string, log: string): Head | undefined;
   /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
   roots(tenant: string, query: RunQuery, below: string): readonly Head[];
-  /** Turns of a session above a run id, oldest first, as far as the file knows them. */
-  turns(tenant: string, session_id: string, limit: number, above: string): readonly Head[];
+  /** The first turn of a session that has a title, as far as the file knows. */
+  titledTurn(tenant: string, session_id: string): TitledTurn | undefined;
+  /** Turns of a session that live, oldest first: row by row. */
+  liveTurns(tenant: string, session_id: string): Iterable<string>;
   turnsTotal(tenant: string, session_id: string): number;
   /** Sessions by the ids of their last turns, below one, newest first. */
   sessions(tenant: string, limit: number, below: string): readonly SessionRow[];
+  /** Children of a run above a run id, by their ids. */
+  children(tenant: string, parent_id: string, limit: number, above: string): readonly string[];
   tree(tenant: string, root_id: string): readonly RunRecord[];
   createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
@@ -47,11 +57,9 @@ export interface Catalogue {
 export function catalogue(reader: Reader): Catalogue {
   const selectFrom = (runs: string): string =>
     `SELECT record, head FROM ${runs} LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id`;
-  // Without statistics the planner takes the primary key, and walks through all runs of the tenant: it is told.
-  const runsBySession = "runs INDEXED BY runs_by_session";
-  const ofSession = "runs.tenant = ? AND session_id = ? AND parent_id IS NULL";
   const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
-  // Each list has an index of its own: of the runs that it does not show there may be a million.
+  // Each list has an index of its own: of the runs that it does not show there may be a million. Without statistics the
+  // planner takes the primary key, and walks through all runs of the tenant: it is told.
   const pageOf = (index: string, which: string): Query =>
     reader.prepare(
       `${selectFrom(`runs INDEXED BY ${index}`)} WHERE runs.tenant = ?1 AND parent_id IS NULL AND run_id < ?2
@@ -78,17 +86,22 @@ export function catalogue(reader: Reader): Catalogue {
       return state === undefined ? pages.all.all(...page) : pages.ofState.all(...page, state);
     return state === undefined ? pages.ofAgent.all(...page, agent) : pages.ofBoth.all(...page, agent, state);
   }
-  const turns = reader.prepare(
-    `${selectFrom(runsBySession)} WHERE ${ofSession} AND run_id > ? ORDER BY run_id LIMIT ?`,
+  const titledTurn = reader.prepare(
+    `SELECT log AS run_id, head ->> '$.title' AS title FROM heads INDEXED BY heads_titled
+     WHERE tenant = ? AND ${headSession} = ? AND ${headTitled} ORDER BY log LIMIT 1`,
   );
-  const turnsTotal = reader.prepare(`SELECT count(*) AS total FROM ${runsBySession} WHERE ${ofSession}`);
-  // A turn stands for its session where none came after it: one look for each.
+  const liveTurns = reader.prepare(
+    `SELECT run_id FROM runs INDEXED BY runs_live_turns
+     WHERE tenant = ? AND session_id = ? AND parent_id IS NULL AND state IS NULL ORDER BY run_id`,
+  );
+  const turnsTotal = reader.prepare("SELECT turns FROM sessions WHERE tenant = ? AND session_id = ?");
   const sessions = reader.prepare(
-    `SELECT session_id, run_id FROM runs INDEXED BY runs_roots
-     WHERE tenant = ? AND parent_id IS NULL AND session_id IS NOT NULL AND run_id < ?
-     AND NOT EXISTS (SELECT 1 FROM runs AS later INDEXED BY runs_by_session WHERE later.tenant = runs.tenant
-       AND later.session_id = runs.session_id AND later.parent_id IS NULL AND later.run_id > runs.run_id)
-     ORDER BY run_id DESC LIMIT ?`,
+    `SELECT session_id, last_turn AS run_id FROM sessions INDEXED BY sessions_by_last_turn
+     WHERE tenant = ? AND last_turn < ? ORDER BY last_turn DESC LIMIT ?`,
+  );
+  const children = reader.prepare(
+    `SELECT run_id FROM runs INDEXED BY runs_by_parent
+     WHERE tenant = ? AND parent_id = ? AND run_id > ? ORDER BY run_id LIMIT ?`,
   );
   const byRoot = reader.prepare(
     "SELECT record FROM runs INDEXED BY runs_by_root WHERE tenant = ? AND root_id = ? ORDER BY run_id",
@@ -115,10 +128,15 @@ export function catalogue(reader: Reader): Catalogue {
       return row === undefined ? undefined : headOf(row);
     },
     roots: (tenant, query, below) => (roots(tenant, query, below) as RunRow[]).map(headOf),
-    turns: (tenant, session_id, limit, above) =>
-      (turns.all(tenant, session_id, above, limit) as RunRow[]).map(headOf),
-    turnsTotal: (tenant, session_id) => (turnsTotal.get(tenant, session_id) as { total: number }).total,
+    titledTurn: (tenant, session_id) => titledTurn.get(tenant, session_id) as TitledTurn | undefined,
+    *liveTurns(tenant, session_id) {
+      for (const row of liveTurns.iterate(tenant, session_id)) yield (row as { run_id: string }).run_id;
+    },
+    turnsTotal: (tenant, session_id) =>
+      (turnsTotal.get(tenant, session_id) as { turns: number } | undefined)?.turns ?? 0,
     sessions: (tenant, limit, below) => sessions.all(tenant, below, limit) as unknown as SessionRow[],
+    children: (tenant, parent_id, limit, above) =>
+      (children.all(tenant, parent_id, above, limit) as { run_id: string }[]).map(({ run_id }) => run_id),
     tree: (tenant, root_id) =>
       (byRoot.all(tenant, root_id) as { record: string }[]).map(
         ({ record }) => JSON.parse(record) as RunRecord,

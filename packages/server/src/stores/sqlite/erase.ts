@@ -207,6 +207,8 @@ async function tell(failures: readonly unknown[]): Promise<void> {
 /** Every table that holds something of a run has its line here. */
 function erasing({ tenant, run_id }: RunKey, erasedAt: string): Write[] {
   return [
+    ["dropTurn", tenant, run_id],
+    ["dropEmptySession", tenant],
     ["dropRun", tenant, run_id],
     ["dropHead", tenant, run_id],
     ["dropSegments", tenant, run_id],

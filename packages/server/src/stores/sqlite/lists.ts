@@ -1,5 +1,5 @@
-// Lists of runs and sessions, newest first: the order is the file's, and what is told of a run its head's, which is
-// newer in memory.
+// Lists of runs and sessions, newest first, and of children: the order is the file's, and what is told of a run its
+// head's, which is newer in memory.
 
 import type { Head } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
@@ -13,14 +13,11 @@ export interface ListParts {
   readonly commits: GroupCommit;
 }
 
-/** The first turn nearly always has the title that is looked for. */
-const turnsAtOnce = 10;
-
 export function lists({
   runs,
   heads,
   commits,
-}: ListParts): Pick<Store, "listRuns" | "session" | "listSessions"> {
+}: ListParts): Pick<Store, "listRuns" | "session" | "listSessions" | "children"> {
   /** Roots below the cursor, a page at a time. */
   function* roots(tenant: string, query: RunQuery): Generator<Head> {
     let below = query.cursor ?? "\uffff";
@@ -43,14 +40,26 @@ export function lists({
   }
 
   function firstTitle(tenant: string, session_id: string): string | null {
-    for (let above = ""; ; ) {
-      const turns = runs.turns(tenant, session_id, turnsAtOnce, above);
-      for (const { run, title: stored } of turns) {
-        const title = heads.get(tenant, run.run_id)?.title ?? stored;
-        if (title !== null) return title;
-        above = run.run_id;
+    const titleOf = (run_id: string): string | null => heads.get(tenant, run_id)?.title ?? null;
+    const stored = runs.titledTurn(tenant, session_id);
+    // The file learns a turn's title when its events are compacted, or it ends.
+    for (const run_id of runs.liveTurns(tenant, session_id)) {
+      if (stored !== undefined && run_id >= stored.run_id) break;
+      const title = titleOf(run_id);
+      if (title !== null) return title;
+    }
+    return stored === undefined ? null : (titleOf(stored.run_id) ?? stored.title);
+  }
+
+  /** Children above the cursor, a page at a time. */
+  function* childrenOf(tenant: string, parent_id: string, limit: number, cursor: string): Generator<string> {
+    for (let above = cursor; ; ) {
+      const page = runs.children(tenant, parent_id, limit, above);
+      for (const run_id of page) {
+        above = run_id;
+        if (!commits.isArriving(tenant, run_id)) yield run_id;
       }
-      if (turns.length < turnsAtOnce) return null;
+      if (page.length < limit) return;
     }
   }
 
@@ -70,6 +79,16 @@ export function lists({
       const page = runs.sessions(tenant, limit, cursor);
       const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
       return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
+    },
+
+    async children({ tenant, run_id }, { limit, cursor = "" }) {
+      const found: string[] = [];
+      // One more than asked for tells whether there are more.
+      for (const child of childrenOf(tenant, run_id, limit + 1, cursor)) {
+        if (found.length === limit) return { children: found, next: found.at(-1) ?? null };
+        found.push(child);
+      }
+      return { children: found, next: null };
     },
   };
 }

@@ -4,6 +4,7 @@
 //             read once, at the start
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
+//   sessions  how many turns each has, and the last
 //   feed      entries of feeds, which belong to no tree
 //   tenants   what was set for a tenant
 //   grants    stream tickets and console sessions, by the hash of their secret
@@ -14,6 +15,11 @@
 // own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
 
 export const formatVersion = 4;
+
+/** Of a head: its session, and whether it is a turn with a title. One that is damaged is in nobody's way. */
+export const headSession = "head ->> '$.run.session_id'";
+export const headTitled =
+  "json_valid(head) AND head ->> '$.title' IS NOT NULL AND head ->> '$.run.parent_id' IS NULL";
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -40,7 +46,10 @@ CREATE INDEX IF NOT EXISTS runs_by_state ON runs(tenant, state, run_id)
   WHERE parent_id IS NULL AND state IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_by_agent_and_state ON runs(tenant, agent, state, run_id)
   WHERE parent_id IS NULL AND agent IS NOT NULL AND state IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_live_turns ON runs(tenant, session_id, run_id)
+  WHERE parent_id IS NULL AND session_id IS NOT NULL AND state IS NULL;
 CREATE INDEX IF NOT EXISTS runs_by_root ON runs(tenant, root_id);
+CREATE INDEX IF NOT EXISTS runs_by_parent ON runs(tenant, parent_id, run_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS runs_by_key ON runs(tenant, made_under) WHERE made_under IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_ended ON runs(tenant, state, ended_ms, run_id)
   WHERE parent_id IS NULL AND state IS NOT NULL;
@@ -54,6 +63,7 @@ CREATE TABLE IF NOT EXISTS heads(
   head TEXT NOT NULL,
   PRIMARY KEY(tenant, log)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS heads_titled ON heads(tenant, ${headSession}, log) WHERE ${headTitled};
 CREATE TABLE IF NOT EXISTS hot(
   row INTEGER PRIMARY KEY,
   body TEXT NOT NULL,    -- as hot-row.ts writes it
@@ -100,6 +110,21 @@ CREATE TABLE IF NOT EXISTS tombstones(
   erased_at TEXT NOT NULL,
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS sessions(
+  tenant TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  turns INTEGER NOT NULL,
+  last_turn TEXT NOT NULL,
+  PRIMARY KEY(tenant, session_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS sessions_by_last_turn ON sessions(tenant, last_turn);
+-- Those of a file that an older server of this format has made.
+INSERT INTO sessions(tenant, session_id, turns, last_turn)
+  SELECT tenant, session_id, count(*), max(run_id) FROM runs INDEXED BY runs_by_session
+  WHERE parent_id IS NULL AND session_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sessions)
+  GROUP BY tenant, session_id;
+
 CREATE TABLE IF NOT EXISTS tenants(tenant TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS grants(
   hash TEXT PRIMARY KEY,
@@ -166,6 +191,9 @@ FROM placed JOIN core ON core.type = placed.type;
 export const writes = {
   addRun:
     "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, made_under, record) VALUES (?,?,?,?,?,?,?,?)",
+  // A trigger would do it too, and make every run dearer than this does.
+  addTurn:
+    "INSERT INTO sessions(tenant, session_id, turns, last_turn) VALUES (?,?,1,?) ON CONFLICT DO UPDATE SET turns = turns + 1, last_turn = max(last_turn, excluded.last_turn)",
   endRun: "UPDATE runs SET state = ?, ended_ms = ? WHERE tenant = ? AND run_id = ?",
   addHot: "INSERT INTO hot(row, body, crc) VALUES (?,?,?)",
   dropHot: "DELETE FROM hot WHERE row IN (SELECT value FROM json_each(?))",
@@ -185,6 +213,13 @@ export const writes = {
   dropFull: "UPDATE runs INDEXED BY runs_by_root SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
   dropFullSegments: "DELETE FROM segments WHERE tenant = ? AND log = ? AND view = 'full'",
   dropFullSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ? AND view = 'full'",
+  // Of a run that is a turn. The last one leaves its session without any, which then goes too.
+  dropTurn: `UPDATE sessions SET turns = turns - 1, last_turn = coalesce((
+      SELECT run_id FROM runs INDEXED BY runs_by_session WHERE tenant = sessions.tenant
+      AND session_id = sessions.session_id AND parent_id IS NULL AND run_id <> ?2 ORDER BY run_id DESC LIMIT 1), '')
+    WHERE tenant = ?1 AND session_id = (
+      SELECT session_id FROM runs WHERE tenant = ?1 AND run_id = ?2 AND parent_id IS NULL)`,
+  dropEmptySession: "DELETE FROM sessions WHERE tenant = ? AND last_turn = ''",
   dropRun: "DELETE FROM runs WHERE tenant = ? AND run_id = ?",
   dropHead: "DELETE FROM heads WHERE tenant = ? AND log = ?",
   dropSegments: "DELETE FROM segments WHERE tenant = ? AND log = ?",

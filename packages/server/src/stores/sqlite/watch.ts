@@ -53,6 +53,15 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
     waiting.delete(tenant, run_id);
   }
 
+  const leaseLost = (tenant: string, run_id: string): boolean =>
+    (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= awake();
+
+  /** Where the parent's lease is over too, the child ends with its parent. */
+  function endsWithParent({ tenant, run_id }: RunKey): boolean {
+    const parent_id = heads.get(tenant, run_id)?.run.parent_id ?? null;
+    return parent_id !== null && leaseLost(tenant, parent_id);
+  }
+
   return {
     see(head) {
       const { tenant, run_id } = head.run;
@@ -72,21 +81,15 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
     },
     forget,
     waiting: (tenant) => waiting.of(tenant).values(),
-    liveRuns(tenant) {
-      if (tenant !== undefined) return leases.of(tenant).size;
-      let live = 0;
-      for (const _ of leases.values()) live += 1;
-      return live;
-    },
+    liveRuns: (tenant) => (tenant === undefined ? leases : leases.of(tenant)).size,
     renew,
-    leaseLost: (tenant, run_id) =>
-      (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= awake(),
+    leaseLost,
     due() {
       const found: DueRun[] = [];
       const nowMs = clock.now();
       const awakeMs = awake();
       for (const { key, endsMs } of leases.values()) {
-        if (endsMs <= awakeMs) found.push({ why: "lease", key });
+        if (endsMs <= awakeMs && !endsWithParent(key)) found.push({ why: "lease", key });
       }
       for (const key of restless.values()) {
         const head = heads.get(key.tenant, key.run_id);
