@@ -140,6 +140,22 @@ describe("Loom's WebSocket", () => {
     }
   });
 
+  it("takes the answer to an approval of a child [RW-LOOM-5]", async () => {
+    const socket = await connect();
+    socket.send({ type: "run", id: "a", message: calling("stuck"), approvals: "destructive" });
+    const event = (type: string): Facts | undefined =>
+      said(socket, "a").find((message) => (message.event as Facts)?.type === type)?.event as Facts;
+    await socket.until(() => event("tool_start") !== undefined);
+    const children = `/v1/agent/runs/${event("run_start")?.run_id}/children`;
+    await call(server.url, "POST", children, { prompt: calling("danger") });
+    await socket.until(() => event("tool_approval") !== undefined);
+    socket.send({ type: "tool_approval_response", call_id: event("tool_approval")?.call_id, approved: true });
+    await socket.until(() => event("tool_end") !== undefined);
+    expect(event("tool_end")).toMatchObject({ call_id: event("tool_approval")?.call_id, is_error: false });
+    socket.send({ type: "cancel_run", id: "a" });
+    await socket.until(hasEnded("a"));
+  });
+
   it("follows no run for a client that left while it began", async () => {
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/loom`);
     await once(socket, "open");
