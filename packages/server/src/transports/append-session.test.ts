@@ -18,7 +18,8 @@ it("a session that comes to a server which has begun to leave is refused before 
       begun = true;
     },
   };
-  const session = appendSession({ connections: open } as never, call as never, koder as never, undefined);
+  const rooms = { connections: open, settings: {} };
+  const session = appendSession(rooms as never, call as never, koder as never, undefined);
   await expect(session).rejects.toMatchObject({ code: "KAI-STREAM-LEAVING-0001" });
   expect(begun).toBe(false);
   open.close();
