@@ -15,7 +15,7 @@ import {
 } from "@runwire/engine";
 import { type Draft, type Event, type Facts, strictSchemaVersion, validateRuntime } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { allEvents, append, call, control, createRun } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
 import { calling, ended, lastState, ofType, script, scriptedModel, start, waitFor } from "./scripted.js";
@@ -62,7 +62,8 @@ const hook = (tool: string, script: string, more: Partial<HookCommand> = {}): Ho
   ...more,
 });
 
-process.env.RUNWIRE_TEST_SECRET = "not to be seen";
+vi.stubEnv("RUNWIRE_TEST_SECRET", "not to be seen");
+afterAll(() => void vi.unstubAllEnvs());
 const hooks: readonly HookCommand[] = [
   hook("try.refused", "echo 'not on Mondays' >&2; exit 2"),
   hook("try.changed", `echo '{"input": {"n": 7}}'`),
