@@ -11,7 +11,12 @@ import { type HttpStream, httpStream } from "./http-stream.js";
 const roomBytes = 100;
 
 function streamOn(socket: Duplex): HttpStream & { readonly connection: Connection } {
-  const res = Object.assign(new EventEmitter(), { req: { httpVersion: "1.1" }, socket, flushHeaders() {} });
+  const res = Object.assign(new EventEmitter(), {
+    req: { httpVersion: "1.1" },
+    socket,
+    flushHeaders() {},
+    destroy() {},
+  });
   const added: Connection[] = [];
   const stream = httpStream(
     { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
