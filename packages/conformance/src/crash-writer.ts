@@ -5,6 +5,7 @@
 
 import type { Draft } from "@runwire/protocol";
 import { openSqlite, type ServerModule } from "./suites/store/server-module.js";
+import { treeOf } from "./suites/store/tree.js";
 import { asked } from "./suites/store/trial.js";
 import type { Key } from "./suites/store/under-test.js";
 
@@ -52,7 +53,7 @@ async function findRuns(): Promise<readonly Key[]> {
       parent = child_id;
     }
   }
-  const found = await Promise.all(roots.map((run_id) => store.tree({ tenant, run_id })));
+  const found = await Promise.all(roots.map((run_id) => treeOf(store, { tenant, run_id })));
   return found.flat().map(({ run_id }) => ({ tenant, run_id }));
 }
 

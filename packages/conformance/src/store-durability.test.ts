@@ -26,6 +26,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
+import { treeOf } from "./suites/store/tree.js";
 import { asked, codeOf, freshIds, newRun, onTrial, tenant } from "./suites/store/trial.js";
 import type { Open } from "./suites/store/under-test.js";
 
@@ -250,7 +251,7 @@ describe("a run whose creation is on its way to the disk", () => {
       runs: (await store.listRuns(tenant, { limit: 2 })).heads.map(({ run }) => run.run_id),
       session: await store.session(tenant, session_id, 2),
       sessions: (await store.listSessions(tenant, { limit: 2 })).sessions.map(({ turns }) => turns.length),
-      tree: (await store.tree(key)).map(({ run_id }) => run_id),
+      tree: (await treeOf(store, key)).map(({ run_id }) => run_id),
       head: await store.head(key),
       events: (await wholeLog(store, key, "default")).length,
     });
@@ -317,7 +318,7 @@ describe("an erased tree", () => {
           ]),
         );
         await trial.store.keepSnapshot(key, "default", 5, JSON.stringify({ secret }));
-        const runs = (await trial.store.tree(key)).map(({ run_id }) => run_id);
+        const runs = (await treeOf(trial.store, key)).map(({ run_id }) => run_id);
         expect(rowsWith(trial.folder, [secret]).length).toBeGreaterThan(2);
         await trial.store.eraseTree(key);
         expect(rowsWith(trial.folder, [secret])).toEqual([]);

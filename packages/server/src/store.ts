@@ -46,8 +46,6 @@ export interface Store {
   inbox(tenant: string, limit: number): Promise<Inbox>;
   /** The ids of a run's children, ended ones too, in their order. */
   children(key: RunKey, query: Pick<RunQuery, "limit" | "cursor">): Promise<ChildPage>;
-  /** Every run of a tree, root first. */
-  tree(key: RunKey): Promise<readonly RunRecord[]>;
   /** Removes the tree's logs for good and leaves tombstones. */
   eraseTree(root: RunKey): Promise<void>;
   /** Many at once, for the price of one. One that cannot be erased keeps no other, and is told when those are gone. */

@@ -11,6 +11,7 @@
 import { endsRun, isCore, type StoredEvent, type View } from "@runwire/protocol";
 import { expect } from "vitest";
 import { views } from "../suites/store/soundness.js";
+import { treeOf } from "../suites/store/tree.js";
 import type { Key, StoreUnderTest } from "../suites/store/under-test.js";
 
 export interface Auditor {
@@ -119,7 +120,7 @@ export function auditor(): Auditor {
       runs.clear();
       // Some of what was stored last, nobody has been told of.
       for (const root of roots)
-        for (const { tenant, run_id } of await store.tree(root)) moved.set(run_id, { tenant, run_id });
+        for (const { tenant, run_id } of await treeOf(store, root)) moved.set(run_id, { tenant, run_id });
       for (const { key } of before.values()) moved.set(key.run_id, key);
       await look(store);
       for (const [run_id, known] of before) {

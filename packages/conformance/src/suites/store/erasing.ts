@@ -3,6 +3,7 @@
 import type { Draft } from "@runwire/protocol";
 import { expect, it } from "vitest";
 import { expectSoundTree, fold, views, wholeLog } from "./soundness.js";
+import { treeOf } from "./tree.js";
 import { codeOf, freshIds, newRun, onTrial, type Trial, tenant } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
@@ -13,7 +14,8 @@ export function erasingLaws(open: Open): void {
       const gone = [await ended(trial), await ended(trial, "rival"), await ended(trial)];
       const members: Key[] = [];
       for (const root of gone) {
-        for (const { run_id } of await trial.store.tree(root)) members.push({ tenant: root.tenant, run_id });
+        for (const { run_id } of await treeOf(trial.store, root))
+          members.push({ tenant: root.tenant, run_id });
       }
       const before = await expectSoundTree(trial.store, kept);
       const never = { tenant, run_id: "run_never" };

@@ -3,6 +3,7 @@
 import { type Draft, is } from "@runwire/protocol";
 import { expect, it } from "vitest";
 import { expectSoundTree, wholeLog } from "./soundness.js";
+import { treeOf } from "./tree.js";
 import { freshIds, newRun, onTrial, type Trial } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
@@ -141,7 +142,7 @@ export function leaseLaws(open: Open): void {
 }
 
 async function statesOf(trial: Trial, key: Key): Promise<readonly unknown[]> {
-  const runs = await trial.store.tree(key);
+  const runs = await treeOf(trial.store, key);
   const byDepth = [...runs].sort((a, b) => a.depth - b.depth);
   const heads = byDepth.map(({ tenant, run_id }) => trial.store.head({ tenant, run_id }));
   return (await Promise.all(heads)).map((head) => head?.state);

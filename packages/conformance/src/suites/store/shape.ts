@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { arbitraryRun } from "../../arbitrary-runs.js";
 import { expectSoundTree, saidBy, views, wholeLog } from "./soundness.js";
+import { treeOf } from "./tree.js";
 import { caseCount, codeOf, freshIds, newRun, onTrial, type Trial } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
@@ -356,7 +357,7 @@ async function produce(
     trial.clock.pass(passMs);
     if (after === "sweep") await trial.ingest.sweep();
     if (after === "tick") {
-      const runs = await trial.store.tree(key);
+      const runs = await treeOf(trial.store, key);
       await trial.ingest.change(key, (commit) => {
         for (const { run_id } of runs) commit.tick(run_id);
       });
@@ -366,7 +367,7 @@ async function produce(
 
 /** Sweeps until nothing is pending: each sweep says at least one group of each run. */
 async function sweepOut(trial: Trial, key: Key): Promise<void> {
-  const runs = await trial.store.tree(key);
+  const runs = await treeOf(trial.store, key);
   let groups = 0;
   for (const { tenant, run_id } of runs) {
     groups = Math.max(groups, (await trial.store.head({ tenant, run_id }))?.groups.length ?? 0);

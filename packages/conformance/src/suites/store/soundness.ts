@@ -21,6 +21,7 @@ import {
   type View,
 } from "@runwire/protocol";
 import { expect } from "vitest";
+import { treeOf } from "./tree.js";
 import type { HeadUnderTest, Key, RunUnderTest, StoreUnderTest } from "./under-test.js";
 
 export const views: readonly View[] = ["default", "full"];
@@ -63,7 +64,7 @@ export async function expectSoundTree(
   { steadyClock = true }: SoundnessOptions = {},
 ): Promise<ReadonlyMap<string, Log>> {
   const logs = new Map<string, Log>();
-  for (const run of await store.tree(root)) {
+  for (const run of await treeOf(store, root)) {
     const key = { tenant: root.tenant, run_id: run.run_id };
     const head = await store.head(key);
     if (head === undefined) throw new Error(`${run.run_id} has no head`);

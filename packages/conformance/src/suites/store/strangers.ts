@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { runsFeed } from "./log.js";
 import { views } from "./soundness.js";
+import { treeOf } from "./tree.js";
 import { asked, caseCount, onTrial, type Trial } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
@@ -170,7 +171,7 @@ async function found({ store }: Trial, run: string): Promise<unknown> {
     read,
     head: await store.head(key),
     erased: await store.isErased(key),
-    tree: await store.tree(key),
+    tree: await treeOf(store, key),
     list: (await store.listRuns(resident, { limit: 10 })).heads,
     feed: (await store.read(feed, "default", 0, 1 << 20)).events,
   };

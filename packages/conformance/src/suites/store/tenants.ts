@@ -4,6 +4,7 @@ import type { Draft } from "@runwire/protocol";
 import { expect, it } from "vitest";
 import { runsFeed } from "./log.js";
 import { expectSoundTree, fold, views, wholeLog } from "./soundness.js";
+import { treeOf } from "./tree.js";
 import { codeOf, freshIds, newRun, onTrial, type Trial, tenant } from "./trial.js";
 import type { Key, Open } from "./under-test.js";
 
@@ -11,14 +12,14 @@ export function tenantLaws(open: Open): void {
   it("another tenant's key shows and changes nothing [RW-TENANT-1]", () =>
     onTrial(open, async (trial) => {
       const key = await grown(trial);
-      const child = (await trial.store.tree(key)).find(({ parent_id }) => parent_id !== null);
+      const child = (await treeOf(trial.store, key)).find(({ parent_id }) => parent_id !== null);
       const before = await expectSoundTree(trial.store, key);
       const transcript = JSON.stringify(fold(key.run_id, await wholeLog(trial.store, key, "default")));
       await trial.store.keepSnapshot(key, "default", 5, transcript);
       for (const run_id of [key.run_id, child?.run_id ?? "", runsFeed(tenant).run_id]) {
         const foreign: Key = { tenant: "rival", run_id };
         expect(await trial.store.head(foreign)).toBeUndefined();
-        expect(await trial.store.tree(foreign)).toEqual([]);
+        expect(await treeOf(trial.store, foreign)).toEqual([]);
         expect(await trial.store.isErased(foreign)).toBe(false);
         for (const view of views) {
           expect((await trial.store.read(foreign, view, 0, 1 << 20)).events).toEqual([]);
@@ -45,7 +46,7 @@ export function tenantLaws(open: Open): void {
   it("an erased tree is gone at once and for good, and other trees are whole [RW-ERASE-1]", () =>
     onTrial(open, async (trial) => {
       const [first, second, third] = [await grown(trial), await grown(trial), await grown(trial)];
-      const runs = await trial.store.tree(second);
+      const runs = await treeOf(trial.store, second);
       const kept = [await expectSoundTree(trial.store, first), await expectSoundTree(trial.store, third)];
       await trial.store.keepSnapshot(second, "default", 5, "{}");
       await trial.store.eraseTree(second);

@@ -108,7 +108,6 @@ export interface StoreUnderTest {
     key: Key,
     query: Pick<RunQueryUnderTest, "limit" | "cursor">,
   ): Promise<{ readonly children: readonly string[]; readonly next: string | null }>;
-  tree(key: Key): Promise<readonly RunUnderTest[]>;
   eraseTree(root: Key): Promise<void>;
   eraseTrees(roots: readonly Key[]): Promise<void>;
   dropFullViews(roots: readonly Key[]): Promise<void>;

@@ -36,7 +36,8 @@ export interface Catalogue {
   sessions(tenant: string, limit: number, below: string): readonly SessionRow[];
   /** Children of a run above a run id, by their ids. */
   children(tenant: string, parent_id: string, limit: number, above: string): readonly string[];
-  tree(tenant: string, root_id: string): readonly RunRecord[];
+  /** The ids of all runs of a tree. */
+  tree(tenant: string, root_id: string): readonly string[];
   createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
   /** Entries after a position: at least one if there is one, at most `limit`, and about `bytesMax`. */
@@ -104,7 +105,7 @@ export function catalogue(reader: Reader): Catalogue {
      WHERE tenant = ? AND parent_id = ? AND run_id > ? ORDER BY run_id LIMIT ?`,
   );
   const byRoot = reader.prepare(
-    "SELECT record FROM runs INDEXED BY runs_by_root WHERE tenant = ? AND root_id = ? ORDER BY run_id",
+    "SELECT run_id FROM runs INDEXED BY runs_by_root WHERE tenant = ? AND root_id = ?",
   );
   const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
   const tomb = reader.prepare("SELECT 1 FROM tombstones WHERE tenant = ? AND run_id = ?");
@@ -138,9 +139,7 @@ export function catalogue(reader: Reader): Catalogue {
     children: (tenant, parent_id, limit, above) =>
       (children.all(tenant, parent_id, above, limit) as { run_id: string }[]).map(({ run_id }) => run_id),
     tree: (tenant, root_id) =>
-      (byRoot.all(tenant, root_id) as { record: string }[]).map(
-        ({ record }) => JSON.parse(record) as RunRecord,
-      ),
+      (byRoot.all(tenant, root_id) as { run_id: string }[]).map(({ run_id }) => run_id),
     createdUnder(tenant, key) {
       const row = byKey.get(tenant, key) as { record: string } | undefined;
       return row === undefined ? undefined : (JSON.parse(row.record) as RunRecord);

@@ -52,7 +52,7 @@ export function eraser(parts: EraserParts): Eraser {
   function treesOf(roots: readonly RunKey[]): readonly Tree[] {
     return roots
       .map(({ tenant, run_id: root_id }) => {
-        const members = runs.tree(tenant, root_id).map(({ run_id }) => ({ tenant, run_id }));
+        const members = runs.tree(tenant, root_id).map((run_id) => ({ tenant, run_id }));
         return { tenant, root_id, members };
       })
       .filter(({ members }) => members.length > 0);

@@ -150,13 +150,6 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
       return { pos, items, total: all.length };
     },
 
-    async tree(key) {
-      const head = headFor(key);
-      if (head === undefined) return [];
-      const { tenant } = key;
-      return runs.tree(tenant, head.run.root_id).filter(({ run_id }) => !commits.isArriving(tenant, run_id));
-    },
-
     eraseTree: (root) => erasing.eraseTrees([root]),
     eraseTrees: erasing.eraseTrees,
     dropFullViews: erasing.dropFullViews,
