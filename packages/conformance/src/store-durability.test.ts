@@ -24,6 +24,7 @@ import * as server from "@runwire/server";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
+import { runsFeed } from "./suites/store/log.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
 import { treeOf } from "./suites/store/tree.js";
@@ -254,6 +255,7 @@ describe("a run whose creation is on its way to the disk", () => {
       tree: (await treeOf(store, key)).map(({ run_id }) => run_id),
       head: await store.head(key),
       events: (await wholeLog(store, key, "default")).length,
+      told: (await store.read(runsFeed(tenant), "default", 0, 1 << 20)).events.length,
     });
     try {
       const first = await turn();
@@ -273,6 +275,7 @@ describe("a run whose creation is on its way to the disk", () => {
         tree: [],
         head: undefined,
         events: 0,
+        told: 2,
       });
       release();
       expect(await arriving).toBe(second);
@@ -283,6 +286,7 @@ describe("a run whose creation is on its way to the disk", () => {
         tree: [second],
         head: { run: { run_id: second } },
         events: 2,
+        told: 4,
       });
     } finally {
       release();

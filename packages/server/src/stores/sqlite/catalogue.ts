@@ -40,12 +40,12 @@ export interface Catalogue {
   tree(tenant: string, root_id: string): readonly string[];
   createdUnder(tenant: string, key: string): RunRecord | undefined;
   isErased(tenant: string, run_id: string): boolean;
-  /** Entries after a position: at least one if there is one, at most `limit`, and about `bytesMax`. */
+  /** Entries from after one position up to another: at least one if there is one, and at most about `bytesMax`. */
   feedEvents(
     tenant: string,
     log: string,
     after: number,
-    limit: number,
+    upTo: number,
     bytesMax: number,
   ): readonly StoredEvent[];
   oldestOfFeed(tenant: string, log: string): number;
@@ -110,7 +110,7 @@ export function catalogue(reader: Reader): Catalogue {
   const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
   const tomb = reader.prepare("SELECT 1 FROM tombstones WHERE tenant = ? AND run_id = ?");
   const feed = reader.prepare(
-    "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE tenant = ? AND log = ? AND pos > ? ORDER BY pos LIMIT ?",
+    "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE tenant = ? AND log = ? AND pos > ? AND pos <= ? ORDER BY pos",
   );
   const oldest = reader.prepare("SELECT coalesce(min(pos), 1) AS pos FROM feed WHERE tenant = ? AND log = ?");
   const snapshot = reader.prepare(
@@ -145,10 +145,10 @@ export function catalogue(reader: Reader): Catalogue {
       return row === undefined ? undefined : (JSON.parse(row.record) as RunRecord);
     },
     isErased: (tenant, run_id) => tomb.get(tenant, run_id) !== undefined,
-    feedEvents(tenant, log, after, limit, bytesMax) {
+    feedEvents(tenant, log, after, upTo, bytesMax) {
       const events: StoredEvent[] = [];
       let bytes = 0;
-      for (const row of feed.iterate(tenant, log, after, limit) as Iterable<FeedRow>) {
+      for (const row of feed.iterate(tenant, log, after, upTo) as Iterable<FeedRow>) {
         const { id, ts, type, by_run, pos, seq, payload } = row;
         const e = new StoredEvent(id, ts, type, log, by_run, pos, seq, payload, null);
         bytes += weightOf(e);

@@ -36,7 +36,9 @@ export function events({
       }
       if (head === undefined || after >= head.views[view].pos) return nothing;
       if (isFeedLog(run_id)) {
-        const entries = runs.feedEvents(tenant, run_id, after, cutEvents, bytesMax);
+        // Of the batch that is being written the file may know already, and nobody else may.
+        const upTo = Math.min(after + cutEvents, head.views[view].pos);
+        const entries = runs.feedEvents(tenant, run_id, after, upTo, bytesMax);
         // Whoever is that far behind what is kept begins anew, and is told so.
         return entries[0]?.pos === after + 1 ? stretchOf(entries) : nothing;
       }
