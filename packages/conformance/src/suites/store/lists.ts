@@ -47,140 +47,142 @@ const step = fc.oneof(
   { arbitrary: fc.record({ act: fc.constant("reopen" as const) }), weight: 1 },
 );
 
+const pageSize = fc.integer({ min: 1, max: 4 });
+
 export function listLaws(open: Open): void {
   it("a list by state, agent and session is the list of all, filtered, in pages of any size", () =>
-    fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { minLength: 10, maxLength: 40 }),
-        fc.integer({ min: 1, max: 4 }),
-        (steps, limit) =>
-          onTrial(open, async (trial) => {
-            const roots = await acted(trial, steps);
-            for (const tenant of tenants) {
-              const mine = roots.filter((root) => root.tenant === tenant).reverse();
-              for (const state of states) {
-                for (const agent of agents) {
-                  for (const session_id of [...sessions, null]) {
-                    const expected = mine.filter(
-                      (root) =>
-                        (state === undefined || root.state === state) &&
-                        (agent === null || root.agent === agent) &&
-                        (session_id === null || root.session_id === session_id),
-                    );
-                    const query = {
-                      limit,
-                      ...(state === undefined ? {} : { state }),
-                      ...(agent === null ? {} : { agent }),
-                      ...(session_id === null ? {} : { session_id }),
-                    };
-                    expect(await listed(trial, tenant, query)).toEqual(expected.map(({ run_id }) => run_id));
-                  }
-                }
-              }
-            }
-          }),
-      ),
-      caseCount(10),
-    ));
+    holds(open, fc.array(step, { minLength: 10, maxLength: 40 }), async (trial, steps, limit) => {
+      const roots = (await acted(trial, steps)).toReversed();
+      for (const { tenant, state, agent, session_id } of everyQuery) {
+        const expected = roots.filter(
+          (root) =>
+            root.tenant === tenant &&
+            (state === undefined || root.state === state) &&
+            (agent === null || root.agent === agent) &&
+            (session_id === null || root.session_id === session_id),
+        );
+        const query = {
+          limit,
+          ...(state === undefined ? {} : { state }),
+          ...(agent === null ? {} : { agent }),
+          ...(session_id === null ? {} : { session_id }),
+        };
+        const found = await allPages(limit, async (from) => {
+          const { heads, next } = await trial.store.listRuns(tenant, { ...query, ...from });
+          return { ids: heads.map(({ run }) => run.run_id), next };
+        });
+        expect(found).toEqual(expected.map(({ run_id }) => run_id));
+      }
+    }));
 
   it("a session is its turns, under the first title that any of them was given", () =>
-    fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { minLength: 10, maxLength: 40 }),
-        fc.integer({ min: 1, max: 4 }),
-        (steps, limit) =>
-          onTrial(open, async (trial) => {
-            const roots = await acted(trial, steps);
-            for (const tenant of tenants) {
-              const mine = roots.filter((root) => root.tenant === tenant);
-              const last = mine.filter(
-                ({ session_id }, i) => !mine.slice(i + 1).some((later) => later.session_id === session_id),
-              );
-              const found: string[] = [];
-              for (let cursor: string | undefined, more = true; more; ) {
-                const page = await trial.store.listSessions(tenant, {
-                  limit,
-                  ...(cursor === undefined ? {} : { cursor }),
-                });
-                for (const { session_id } of page.sessions) found.push(session_id);
-                more = page.next !== null;
-                cursor = page.next ?? undefined;
-              }
-              expect(found).toEqual(last.reverse().map(({ session_id }) => session_id));
-              for (const session_id of sessions) {
-                const turns = mine.filter((root) => root.session_id === session_id);
-                const session = await trial.store.session(tenant, session_id, limit);
-                const expected = {
-                  session_id,
-                  title: turns.find(({ title }) => title !== null)?.title ?? null,
-                  turns_total: turns.length,
-                };
-                expect(session?.turns.map(({ run }) => run.run_id) ?? []).toEqual(
-                  turns.slice(-limit).map(({ run_id }) => run_id),
-                );
-                if (turns.length > 0) expect(session).toMatchObject(expected);
-                else expect(session).toBeUndefined();
-              }
-            }
-          }),
-      ),
-      caseCount(10),
-    ));
+    holds(open, fc.array(step, { minLength: 10, maxLength: 40 }), async (trial, steps, limit) => {
+      const roots = await acted(trial, steps);
+      for (const tenant of tenants) {
+        const mine = roots.filter((root) => root.tenant === tenant);
+        const lastTurns = mine.filter(
+          ({ session_id }, i) => !mine.slice(i + 1).some((later) => later.session_id === session_id),
+        );
+        const found = await allPages(limit, async (from) => {
+          const page = await trial.store.listSessions(tenant, { limit, ...from });
+          return { ids: page.sessions.map(({ session_id }) => session_id), next: page.next };
+        });
+        expect(found).toEqual(lastTurns.reverse().map(({ session_id }) => session_id));
+        for (const session_id of sessions) {
+          const turns = mine.filter((root) => root.session_id === session_id);
+          const session = await trial.store.session(tenant, session_id, limit);
+          if (turns.length === 0) {
+            expect(session).toBeUndefined();
+            continue;
+          }
+          const title = turns.find((turn) => turn.title !== null)?.title ?? null;
+          expect(session).toMatchObject({ session_id, title, turns_total: turns.length });
+          expect(session?.turns.map(({ run }) => run.run_id)).toEqual(
+            turns.slice(-limit).map(({ run_id }) => run_id),
+          );
+        }
+      }
+    }));
 
-  it("a run's children are those that were spawned right below it, in pages of any size", () =>
-    fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.record({ act: fc.constantFrom("spawn", "spawn", "end", "reopen"), pick: fc.nat() }), {
-          minLength: 5,
-          maxLength: 20,
-        }),
-        fc.integer({ min: 1, max: 4 }),
-        (steps, limit) =>
-          onTrial(open, async (trial) => {
-            const root = await newRun(trial);
-            const live = [root.run_id];
-            const below = new Map<string, string[]>([[root.run_id, []]]);
-            for (const { act, pick } of steps) {
-              const run_id = live[pick % live.length] as string;
-              const key = { tenant: root.tenant, run_id };
-              if (act === "reopen") await trial.reopen();
-              else if (act === "spawn" && (await trial.store.head(key))?.run.depth !== limits.childDepthMax) {
-                const { child_id } = await trial.ingest.spawn(key, { prompt: "help" });
-                below.get(run_id)?.push(child_id);
-                below.set(child_id, []);
-                live.push(child_id);
-              } else if (act === "end" && below.get(run_id)?.length === 0 && run_id !== root.run_id) {
-                await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state: "done" } }]);
-                live.splice(live.indexOf(run_id), 1);
-              }
-            }
-            for (const [run_id, children] of below) {
-              const found: string[] = [];
-              for (let cursor: string | undefined, more = true; more; ) {
-                const page = await trial.store.children(
-                  { tenant: root.tenant, run_id },
-                  { limit, ...(cursor === undefined ? {} : { cursor }) },
-                );
-                expect(page.children.length).toBe(Math.min(limit, children.length - found.length));
-                found.push(...page.children);
-                more = page.next !== null;
-                cursor = page.next ?? undefined;
-              }
-              expect(found).toEqual(children.sort());
-              const foreign = await trial.store.children({ tenant: "rival", run_id }, { limit });
-              expect(foreign).toEqual({ children: [], next: null });
-            }
-          }),
-      ),
-      caseCount(10),
-    ));
+  it("a run's children are those that were spawned right below it, in pages of any size", () => {
+    const acts = fc.record({ act: fc.constantFrom("spawn", "spawn", "end", "reopen"), pick: fc.nat() });
+    return holds(open, fc.array(acts, { minLength: 5, maxLength: 20 }), async (trial, steps, limit) => {
+      const root = await newRun(trial);
+      const live = [root.run_id];
+      const below = new Map<string, string[]>([[root.run_id, []]]);
+      for (const { act, pick } of steps) {
+        const run_id = live[pick % live.length] as string;
+        const key = { tenant: root.tenant, run_id };
+        if (act === "reopen") await trial.reopen();
+        else if (act === "spawn" && (await trial.store.head(key))?.run.depth !== limits.childDepthMax) {
+          const { child_id } = await trial.ingest.spawn(key, { prompt: "help" });
+          below.get(run_id)?.push(child_id);
+          below.set(child_id, []);
+          live.push(child_id);
+        } else if (act === "end" && below.get(run_id)?.length === 0 && run_id !== root.run_id) {
+          await trial.ingest.append(key, [{ type: "run.lifecycle", payload: { state: "done" } }]);
+          live.splice(live.indexOf(run_id), 1);
+        }
+      }
+      for (const [run_id, children] of below) {
+        const found = await allPages(limit, async (from) => {
+          const page = await trial.store.children({ tenant: root.tenant, run_id }, { limit, ...from });
+          return { ids: page.children, next: page.next };
+        });
+        expect(found).toEqual(children.sort());
+        const foreign = await trial.store.children({ tenant: "rival", run_id }, { limit });
+        expect(foreign).toEqual({ children: [], next: null });
+      }
+    });
+  });
+}
+
+/** Holds a law against stores on which anything has been done, with pages of any size. */
+function holds<T>(
+  open: Open,
+  anything: fc.Arbitrary<T>,
+  law: (trial: Trial, done: T, limit: number) => Promise<void>,
+): Promise<void> {
+  const property = fc.asyncProperty(anything, pageSize, (done, limit) =>
+    onTrial(open, (trial) => law(trial, done, limit)),
+  );
+  return fc.assert(property, caseCount(10));
+}
+
+const everyQuery = tenants.flatMap((tenant) =>
+  states.flatMap((state) =>
+    agents.flatMap((agent) =>
+      [...sessions, null].map((session_id) => ({ tenant, state, agent, session_id })),
+    ),
+  ),
+);
+
+interface Page {
+  readonly ids: readonly string[];
+  readonly next: string | null;
+}
+
+/** All that a list has, page by page: only the last one may be empty, or have less than was asked for. */
+async function allPages(
+  limit: number,
+  ask: (from: { readonly cursor?: string }) => Promise<Page>,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (let from: { readonly cursor?: string } | null = {}; from !== null; ) {
+    const { ids, next }: Page = await ask(from);
+    if (next === null) expect(ids.length).toBeLessThanOrEqual(limit);
+    else expect(ids.length).toBe(limit);
+    found.push(...ids);
+    from = next === null ? null : { cursor: next };
+  }
+  return found;
 }
 
 /** Does what the steps say, and answers the roots that are left, the oldest first. */
 async function acted(
   trial: Trial,
   steps: readonly (typeof step extends fc.Arbitrary<infer S> ? S : never)[],
-) {
+): Promise<readonly Root[]> {
   let roots: Root[] = [];
   for (const taken of steps) {
     trial.clock.pass(5);
@@ -215,20 +217,4 @@ async function moved(
     root.title = `what ${root.run_id} is about`;
     await ingest.append(root, [{ type: "title", payload: { title: root.title } }]);
   }
-}
-
-async function listed(
-  { store }: Trial,
-  tenant: string,
-  query: Parameters<Trial["store"]["listRuns"]>[1],
-): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (let cursor: string | undefined, more = true; more; ) {
-    const page = await store.listRuns(tenant, { ...query, ...(cursor === undefined ? {} : { cursor }) });
-    expect(page.heads.length).toBeLessThanOrEqual(query.limit);
-    for (const { run } of page.heads) found.push(run.run_id);
-    more = page.next !== null;
-    cursor = page.next ?? undefined;
-  }
-  return found;
 }
