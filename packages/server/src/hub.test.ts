@@ -57,7 +57,8 @@ describe("whoever reads the end of a log behind others", () => {
     } as unknown as Store;
     const following = hub(growing, bus);
     let moved = () => {};
-    const log = await following.follow(key, "default", { ...listener, moved: () => moved() });
+    const me = { ...listener, moved: () => moved() };
+    const log = await following.follow(key, "default", me);
     const first = await log.next(2);
     expect([first?.to, reads]).toEqual([5, 1]);
     for (let more = 0; more < 3; more++) expect(await log.next(2)).toBe(first);
@@ -69,10 +70,14 @@ describe("whoever reads the end of a log behind others", () => {
     end = 7;
     bus.publish(key);
     await hasMoved;
+    expect(following.levels().rangesCachedBytes).toBe(0);
     const grown = await log.next(2);
     expect(grown?.to).toBe(7);
     expect(await log.next(2)).toBe(grown);
     expect(following.levels().rangesCachedBytes).toBe(2 * (grown?.weights.all ?? 0));
+    // Nobody is there to share it with.
+    log.leave(me);
+    expect(following.levels().rangesCachedBytes).toBe(0);
   });
 });
 

@@ -68,7 +68,7 @@ export function hub(store: Store, bus: Bus): Hub {
       logs.delete(name);
       throw error;
     });
-    log = followedLog(store, key, view, head?.views[view].pos ?? 0, shared, () => {
+    log = followedLog(store, key, view, head?.views[view].pos ?? 0, shared.of(name), () => {
       unlisten();
       logs.delete(name);
       if (log !== undefined) open.delete(log);
@@ -127,7 +127,7 @@ function followedLog(
   key: RunKey,
   view: View,
   from: number,
-  shared: SharedRanges,
+  shared: LogRanges,
   closed: () => void,
 ): FollowedLog {
   const listeners = new Set<Listener>();
@@ -171,6 +171,7 @@ function followedLog(
     tail.push(range);
     tailBytes += range.weights.all;
     log.end = range.to;
+    shared.forgetEnds();
     log.weights = plus(log.weights, range.weights);
     let drop = 0;
     while (tailBytes > tailBytesMax && drop < tail.length - 1) tailBytes -= tail[drop++]?.weights.all ?? 0;
@@ -188,7 +189,7 @@ function followedLog(
       }
     }
     return shared.read(
-      `${key.tenant}/${key.run_id}/${view}/${after}`,
+      after,
       async () => toRanges(after, await store.read(key, view, after, readBytesMax))[0],
       () => log.end,
     );
@@ -213,7 +214,9 @@ function followedLog(
     },
     leave(listener: Listener) {
       listeners.delete(listener);
-      if (listeners.size === 0) closed();
+      if (listeners.size > 0) return;
+      shared.forgetEnds();
+      closed();
     },
   };
   return log;
@@ -222,11 +225,18 @@ function followedLog(
 interface SharedRanges {
   readonly bytes: number;
   forget(tenant: string): void;
+  of(log: string): LogRanges;
+}
+
+/** Those of one log. */
+interface LogRanges {
   read(
-    name: string,
+    after: number,
     load: () => Promise<Range | undefined>,
     end: () => number,
   ): Range | Promise<Range | undefined>;
+  /** Of ranges up to the head: they are good until the log moves, and for those who read it at the same time. */
+  forgetEnds(): void;
 }
 
 /** Ranges that readers behind the head have read: a thousand that reconnect at once read and encode them once. */
@@ -258,29 +268,42 @@ function sharedRanges(): SharedRanges {
     forget(tenant) {
       for (const name of kept.keys()) if (name.startsWith(`${tenant}/`)) drop(name);
     },
-    read(name, load, end) {
-      const known = kept.get(name);
-      if (known !== undefined && (known.isWhole || known.range.to === end())) {
-        // More wires may have made something of it since.
-        if (known.bytes !== heldBytes(known.range)) keep(name, known.range, known.isWhole);
-        return known.isWhole ? inNextTurn(known.range) : known.range;
-      }
-      let pending = loading.get(name);
-      if (pending === undefined) {
-        pending = load().then(
-          (range) => {
-            loading.delete(name);
-            if (range !== undefined) keep(name, range, range.to < end());
-            return range;
-          },
-          (error: unknown) => {
-            loading.delete(name);
-            throw error;
-          },
-        );
-        loading.set(name, pending);
-      }
-      return pending;
+    of(log) {
+      const ends = new Set<string>();
+      return {
+        read(after, load, end) {
+          const name = `${log}/${after}`;
+          const known = kept.get(name);
+          if (known !== undefined && (known.isWhole || known.range.to === end())) {
+            // More wires may have made something of it since.
+            if (known.bytes !== heldBytes(known.range)) keep(name, known.range, known.isWhole);
+            return known.isWhole ? inNextTurn(known.range) : known.range;
+          }
+          let pending = loading.get(name);
+          if (pending === undefined) {
+            pending = load().then(
+              (range) => {
+                loading.delete(name);
+                if (range === undefined) return range;
+                const isWhole = range.to < end();
+                keep(name, range, isWhole);
+                if (!isWhole) ends.add(name);
+                return range;
+              },
+              (error: unknown) => {
+                loading.delete(name);
+                throw error;
+              },
+            );
+            loading.set(name, pending);
+          }
+          return pending;
+        },
+        forgetEnds() {
+          for (const name of ends) if (kept.get(name)?.isWhole === false) drop(name);
+          ends.clear();
+        },
+      };
     },
   };
 }
