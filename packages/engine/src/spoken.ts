@@ -21,6 +21,8 @@ export function spoken(log: RunLog, call_id: string, signal: AbortSignal, nowMs:
   let open: string | null = null;
 
   function push(draft: Draft): void {
+    // Whoever was called off says nothing any more.
+    if (signal.aborted) return;
     waiting.push(...lastEnd, draft);
     lastEnd = [];
     writing ??= write();
