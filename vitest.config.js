@@ -2,28 +2,21 @@ import { existsSync, readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
 const isSoak = process.env.RUNWIRE_SOAK === "1";
-// Parts with a stand-in around them, whose timers nobody waits for; and what changes every server of its process.
-const alone = [
-  "packages/server/dist/**/*.test.js",
-  "packages/conformance/dist/gateway/broken-dialect.test.js",
-];
+// What computes, or starts processes of its own. Whatever has servers or timers in its process, or counts what that
+// holds, has one to itself.
+const sharing = ["protocol", "client", "cli"].map((name) => `packages/${name}/dist/**/*.test.js`);
 const noTests = ["**/node_modules/**", ...compiledWithoutSource()];
 
 // Tests run as compiled, so that workers and child processes load the very files that are published.
 export default defineConfig({
   test: {
-    // A worker loads what it tests once, and not for each file: that was a sixth of the time.
+    // A worker loads what these test once, and not for each file.
     projects: [
+      { extends: true, test: { name: "sharing", include: sharing, exclude: noTests, isolate: false } },
       {
         extends: true,
-        test: {
-          name: "shared",
-          include: ["packages/*/dist/**/*.test.js"],
-          exclude: [...noTests, ...alone],
-          isolate: isSoak,
-        },
+        test: { name: "apart", include: ["packages/*/dist/**/*.test.js"], exclude: [...noTests, ...sharing] },
       },
-      { extends: true, test: { name: "alone", include: alone, exclude: noTests } },
     ],
     // Whatever is no test is loaded by Node alone: as users have it, and quicker.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\/(?!.*\.test\.js$)/] } },

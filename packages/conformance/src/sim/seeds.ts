@@ -12,4 +12,6 @@ export const seedsThatFailed: readonly { readonly life: LifeName; readonly seed:
   { life: "trees", seed: 1695978091 },
   // Who followed the list of runs was told of a run that a server which was killed had not stored yet.
   { life: "agents", seed: 1176778652 },
+  // A tool that spoke after its call was called off kept the whole server from ever doing anything else.
+  { life: "agents", seed: 1656803975 },
 ];
