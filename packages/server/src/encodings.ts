@@ -22,6 +22,8 @@ export interface Mark {
 
 /** Of all runs together; a state is some hundred bytes. */
 const marksMax = 20_000;
+/** Events between two of them: whoever writes in small steps asks at each, and would leave one each time. */
+const marksApart = 512;
 
 export function encodings(store: Store): Encodings {
   const marks = new Map<string, Mark[]>();
@@ -38,6 +40,7 @@ export function encodings(store: Store): Encodings {
   function keep(name: string, known: Mark[], mark: Mark): void {
     // Forgotten while this fold waited: what is put there now nobody would find, or count down.
     if (marks.get(name) !== known || mark.pos <= (known.at(-1)?.pos ?? 0)) return;
+    if (mark.pos - (known.at(-2)?.pos ?? 0) < marksApart && known.pop() !== undefined) count -= 1;
     known.push(mark);
     count += 1;
     for (const [oldest, { length }] of marks) {
