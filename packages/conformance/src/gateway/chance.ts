@@ -15,18 +15,22 @@ export function newSeed(): number {
   return Number(givenSeed ?? Math.floor(Math.random() * 2 ** 31));
 }
 
-/** `name` is printed with the seed. */
-export function chance(name: string): Chance {
-  const seed = newSeed();
-  process.stdout.write(`${name}: RUNWIRE_SEED=${seed}\n`);
+/** mulberry32: small, and the same everywhere. */
+export function randomFrom(seed: number): () => number {
   let state = seed;
-  // mulberry32: small, and the same everywhere.
-  const next = (): number => {
+  return () => {
     state = (state + 0x6d2b79f5) | 0;
     let t = Math.imul(state ^ (state >>> 15), 1 | state);
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
+}
+
+/** `name` is printed with the seed. */
+export function chance(name: string): Chance {
+  const seed = newSeed();
+  process.stdout.write(`${name}: RUNWIRE_SEED=${seed}\n`);
+  const next = randomFrom(seed);
   const whole = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1));
   return { seed, whole, pick: (items) => items[whole(0, items.length - 1)] as never };
 }

@@ -5,6 +5,8 @@
 // that was closed) rings none of its timers until it goes on, and then all that are due.
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { randomFrom } from "../gateway/chance.js";
+import { watch } from "./watch.js";
 
 export interface HeldTime {
   /** Since it was taken. */
@@ -41,21 +43,11 @@ interface Timer {
   readonly ring: () => void;
 }
 
-/** mulberry32: small, and the same everywhere. */
-export function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const startMs = Date.UTC(2026, 4, 14, 19, 42);
 const turnsMax = 200_000;
 
 export function holdTime(seed: number): HeldTime {
+  const watched = watch(seed);
   const real = {
     setTimeout: globalThis.setTimeout,
     clearTimeout: globalThis.clearTimeout,
@@ -120,7 +112,10 @@ export function holdTime(seed: number): HeldTime {
   Math.random = random;
   Date.now = () => startMs + ms + aheadMs;
 
-  const turn = (): Promise<void> => new Promise((resolve) => real.setImmediate(resolve));
+  const turn = (): Promise<void> => {
+    watched.beat();
+    return new Promise((resolve) => real.setImmediate(resolve));
+  };
 
   /** Everything that needs no timer has happened; files are the real world's, and time waits for them. */
   async function quiet(): Promise<void> {
@@ -202,6 +197,7 @@ export function holdTime(seed: number): HeldTime {
       }
     },
     release() {
+      watched.over();
       Object.assign(globalThis, real);
       Math.random = realRandom;
       Date.now = realNow;
