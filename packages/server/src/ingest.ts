@@ -5,52 +5,20 @@
 //
 // The reading side begins in stream.ts.
 
-import {
-  type Draft,
-  type Facts,
-  is,
-  limits,
-  type RunState,
-  RunwireError,
-  type Scope,
-} from "@runwire/protocol";
+import { type Draft, is, limits, RunwireError } from "@runwire/protocol";
 import type { CountedBlobs } from "./blobs/counted.js";
 import { spilling } from "./blobs/spilling.js";
 import { type Appended, appendDrafts, type ProducerClaim } from "./log/accept.js";
 import { spawn } from "./log/children.js";
 import type { Commit } from "./log/commit.js";
-import { checkExternal, type Head, isEnded } from "./log/head.js";
-import { abort, closeRequest, end, headIn, type Said, StaleFold } from "./log/lifecycle.js";
-import type { ForkedFrom, Idempotency, RunRecord } from "./log/run-record.js";
+import { checkExternal, type Head, isEnded, wasErased } from "./log/head.js";
+import { closeRequest, end, headIn, type Said, StaleFold } from "./log/lifecycle.js";
+import { beginRoot, type CreatedRun, createdBefore, type NewRun, rootBegunBefore } from "./log/roots.js";
+import type { Idempotency } from "./log/run-record.js";
 import { type Redact, redacting } from "./redact.js";
 import { runMap } from "./run-map.js";
 import type { DueRun, RunKey, Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
-
-export interface NewRun {
-  /** Where something was put under it before; another one otherwise. */
-  readonly run_id?: string;
-  readonly messages: readonly Facts[];
-  readonly session_id: string | null;
-  readonly agent: string | null;
-  readonly model: string | null;
-  readonly planning_gate: RunRecord["planning_gate"];
-  readonly metadata: Facts;
-  /** Whether someone outside writes it. */
-  readonly external: boolean;
-  readonly lease_ms: number;
-  /** Further members of `turn.submitted`. */
-  readonly asked: Facts;
-  readonly forked_from?: ForkedFrom;
-  /** The turn of its session whose conversation it goes on with. */
-  readonly turnBefore?: string;
-  /** The run that it takes the place of: that is aborted in the same commit, if it lives. */
-  readonly rewinds?: string;
-  /** What its session is called already. */
-  readonly title?: string;
-  /** The trace that it is a part of, as whoever asked for it has named it. */
-  readonly scope?: Scope;
-}
 
 export interface NewChild {
   readonly child_id?: string;
@@ -62,15 +30,6 @@ export interface NewChild {
   readonly approvals?: string;
   /** Who writes it, where that is another than who writes its parent. */
   readonly agent?: string;
-}
-
-export interface CreatedRun {
-  readonly run_id: string;
-  readonly session_id: string;
-  readonly state: RunState;
-  readonly forked_from: ForkedFrom | null;
-  /** Where this is the answer to an earlier request under the same key, and nothing was made. */
-  readonly replayed?: true;
 }
 
 export interface SpawnedRun {
@@ -169,71 +128,20 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
   }
 
   return {
-    async create(tenant, run, idempotency) {
-      return change({ tenant, run_id: "" }, (commit): CreatedRun => {
-        const made = createdBefore(commit, null, idempotency);
-        if (made !== undefined) return replayed(made);
-        // It was read before this commit, and may have been erased since: then none of its words come back.
-        for (const source of [run.forked_from?.run_id, run.turnBefore])
-          if (source !== undefined && commit.head(source) === undefined) throw wasErased(source);
-        const run_id = run.run_id ?? commit.newId("run", commit.nowMs);
-        if (run.rewinds !== undefined) abort(commit, run.rewinds, `rewound, continues as ${run_id}`);
-        if (commit.liveRuns() >= liveRunsMax) {
-          throw new RunwireError("KAI-LIMIT-RUNS-0001", `${liveRunsMax} may live at once`);
-        }
-        const session_id = run.session_id ?? commit.newId("sess", commit.nowMs);
-        const state = firstState(run.planning_gate);
-        const { forked_from = null } = run;
-        commit.create({
-          tenant,
-          run_id,
-          parent_id: null,
-          root_id: run_id,
-          depth: 0,
-          created_at: new Date(commit.nowMs).toISOString(),
-          session_id,
-          agent: run.agent,
-          planning_gate: run.planning_gate,
-          external: run.external,
-          lease_ms: run.lease_ms,
-          metadata: run.metadata,
-          idempotency: idempotency ?? null,
-          forked_from,
-        });
-        const { messages, agent, model, metadata, asked } = run;
-        const turn_id = commit.newId("turn", commit.nowMs);
-        commit.write(run_id, { type: "run.lifecycle", payload: { state, reason: null } });
-        commit.write(run_id, {
-          type: "turn.submitted",
-          payload: {
-            messages,
-            agent,
-            model,
-            session_id,
-            turn_id,
-            metadata,
-            ...asked,
-            ...(forked_from && { forked_from }),
-          },
-          ...(run.scope === undefined ? {} : { scope: run.scope }),
-        });
-        if (run.title !== undefined) commit.write(run_id, { type: "title", payload: { title: run.title } });
-        return { run_id, session_id, state, forked_from };
-      });
-    },
+    create: (tenant, run, idempotency) =>
+      change({ tenant, run_id: "" }, (commit) =>
+        beginRoot(commit, tenant, run, { idempotency, liveRunsMax }),
+      ),
 
     created: (tenant, idempotency) =>
-      change({ tenant, run_id: "" }, (commit) => {
-        const made = createdBefore(commit, null, idempotency);
-        return made === undefined ? undefined : replayed(made);
-      }),
+      change({ tenant, run_id: "" }, (commit) => rootBegunBefore(commit, idempotency)),
 
     append: (key, drafts, claim) => append(key, drafts, claim, checkExternal),
     appendAsAgent: (key, drafts, claim) => append(key, drafts, claim, () => {}),
 
     spawn: (key, { agent, ...child }, idempotency) =>
       change(key, (commit): SpawnedRun => {
-        const made = createdBefore(commit, key.run_id, idempotency);
+        const made = idempotency && createdBefore(commit, key.run_id, idempotency);
         if (made !== undefined) return { child_id: made.run_id, replayed: true };
         return { child_id: spawn(commit, key.run_id, child, { idempotency, agent }) };
       }),
@@ -311,34 +219,6 @@ export function ingest(store: Store, transcripts: Transcripts, options: IngestOp
       if (ending.size > 1) await new Promise((resolve) => setImmediate(resolve));
     }
   }
-}
-
-function wasErased(run_id: string): RunwireError {
-  return new RunwireError("KAI-STREAM-CONN-0002", `${run_id} was erased`);
-}
-
-function firstState(gate: RunRecord["planning_gate"]): RunState {
-  return gate === "off" ? "running" : "planning";
-}
-
-/** The run that an earlier request under this key made, below the same parent; a refusal where that was another. */
-function createdBefore(
-  commit: Commit,
-  parent_id: string | null,
-  idempotency: Idempotency | undefined,
-): RunRecord | undefined {
-  if (idempotency === undefined) return undefined;
-  const made = commit.createdUnder(idempotency.key);
-  if (made === undefined) return undefined;
-  if (made.idempotency?.digest !== idempotency.digest || made.parent_id !== parent_id) {
-    throw new RunwireError("KAI-REQUEST-KEY-0001");
-  }
-  return made;
-}
-
-function replayed({ run_id, session_id, planning_gate, forked_from = null }: RunRecord): CreatedRun {
-  const state = firstState(planning_gate);
-  return { run_id, session_id: session_id ?? "", state, forked_from, replayed: true };
 }
 
 function doDue(commit: Commit, due: DueRun): "lost" | undefined {

@@ -294,6 +294,11 @@ export function checkExternal({ run }: Head): void {
   if (!run.external) throw new RunwireError("KAI-RUN-AGENT-0002", run.run_id);
 }
 
+/** For a run that there was. */
+export function wasErased(run_id: string): RunwireError {
+  return new RunwireError("KAI-STREAM-CONN-0002", `${run_id} was erased`);
+}
+
 /** Whether a run ends between these two; it may be new. */
 export function endsBetween(before: Head | undefined, after: Head): boolean {
   return isEnded(after) && (before === undefined || !isEnded(before));

@@ -3,7 +3,7 @@
 import type { RunState } from "@runwire/protocol";
 import { wrongBody } from "../http/check.js";
 import { replayedHeader } from "../http/idempotency.js";
-import type { CreatedRun, NewRun } from "../ingest.js";
+import type { CreatedRun, NewRun } from "../log/roots.js";
 import type { ForkedFrom, Idempotency } from "../log/run-record.js";
 import type { Rooms } from "../rooms.js";
 

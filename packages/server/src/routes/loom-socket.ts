@@ -6,7 +6,7 @@ import type { WebSocket } from "ws";
 import type { Scope } from "../auth/caller.js";
 import { checkBody } from "../http/check.js";
 import type { Upgrade } from "../http/route.js";
-import type { Head } from "../log/head.js";
+import { type Head, wasErased } from "../log/head.js";
 import { abort } from "../log/lifecycle.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
@@ -135,7 +135,7 @@ async function run(
         const isOpen = runs.delete(name);
         if (how === "broken") sink.close(how);
         if (how === "leaving" && isOpen) {
-          const { message, code } = new RunwireError("KAI-STREAM-CONN-0002", `${body.run_id} was erased`);
+          const { message, code } = wasErased(body.run_id);
           tell(ws, { type: "error", id: name, error: message, code });
         }
       },

@@ -1,7 +1,7 @@
 // What every transport does before bytes flow: find the run, settle the cursor, prepare the first message.
 
 import { type Dialect, isRunId, type Message, RunwireError, type View } from "@runwire/protocol";
-import { type Head, isEnded } from "../log/head.js";
+import { type Head, isEnded, wasErased } from "../log/head.js";
 import { isCursor, type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
@@ -18,7 +18,7 @@ export async function readableHead({ store }: Rooms, key: RunKey, view: View = "
     }
     return head;
   }
-  if (await store.isErased(key)) throw new RunwireError("KAI-STREAM-CONN-0002", `${key.run_id} was erased`);
+  if (await store.isErased(key)) throw wasErased(key.run_id);
   throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
 }
 
