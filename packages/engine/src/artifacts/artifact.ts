@@ -42,7 +42,9 @@ async function artifactOf(change: FileChange, place: Place, roomBytes: number): 
   const old = before?.content ?? null;
   const content = file?.content != null && file.content.length <= roomBytes ? file.content : null;
   const [oldText, text] = [textOf(old), textOf(content)];
-  const isShown = (change.change === "created" || oldText !== null) && (after === null || text !== null);
+  const isShown =
+    (change.change === "created" || oldText !== null) &&
+    (after === null || (text !== null && text.length <= limits.comparedBytesMax));
   const diff = isShown ? unifiedDiff(path, oldText, text) : undefined;
   const facts: Facts = {
     path,

@@ -10,8 +10,9 @@ export const artifactLimits = {
   contentsBytesMax: 16 * MiB,
   /** A larger one has no version either: it is not read at all. */
   versionBytesMax: 64 * MiB,
-  /** A file that is read before a call, so that there is something to compare with, and all of them together. */
-  oldBytesMax: 256 * KiB,
+  /** A file that is compared with what it was, before and after. */
+  comparedBytesMax: 256 * KiB,
+  /** What is read before a call, so that there is something to compare with. */
   oldsBytesMax: 8 * MiB,
   previewCharsMax: 1024,
   /** Lines that two files may differ in before the difference is told as one block. */

@@ -25,7 +25,7 @@ export async function listFiles(workspace: string, before: Listing = new Map()):
       if (found.kind !== "file") continue;
       const mark = markOf(found.stat);
       const bytes = Number(found.stat.size);
-      const isKept = bytes <= limits.oldBytesMax && bytes <= roomBytes;
+      const isKept = bytes <= limits.comparedBytesMax && bytes <= roomBytes;
       const known = before.get(found.path);
       const content = !isKept
         ? null
