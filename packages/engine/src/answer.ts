@@ -102,6 +102,8 @@ export async function ask(loop: Loop, request: ModelRequest): Promise<Said | und
           break;
         case "args": {
           const { tool, text } = part;
+          // In a text nothing is found that must not be stored; the call itself has all of it.
+          if (loop.host.redacts) break;
           await log.write({ type: "tool.args.delta", payload: { call_id: idOf(part.call_id), tool, text } });
           break;
         }

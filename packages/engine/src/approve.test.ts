@@ -9,7 +9,7 @@ import type { Tool } from "./tool.js";
 function verdict(decision: unknown): ReturnType<typeof approve> {
   const resolved = { approval_id: "appr_1", decision, outcome: "answered" };
   const call = {
-    ...newCall({ call_id: "call_1", tool: "t", input: { n: 1 } }),
+    ...newCall({ call_id: "call_1", tool: "t", input: { n: 1 } }, false),
     approval: { id: "appr_1", resolved },
   };
   const work = { calls: [call] };

@@ -2,7 +2,7 @@
 
 import type { Facts } from "@runwire/protocol";
 import { answerTo } from "./asks.js";
-import type { CallWork } from "./call-work.js";
+import { type CallWork, isRedacted } from "./call-work.js";
 import { clarifyTool } from "./clarify.js";
 import type { Loop } from "./loop.js";
 import { type Evaluated, permissionFact } from "./permission.js";
@@ -17,6 +17,10 @@ export type Verdict =
       readonly approved?: Facts;
     }
   | { readonly kind: "denied"; readonly why: string };
+
+/** What runs is what the log says: an input of which something was redacted is none. */
+export const notKept =
+  "this server must not store some members of its input, and nothing runs that the log does not show";
 
 /** Waits for somebody's word where the tool needs it, and none that was given before stands. Silence is a no. */
 export async function approve(
@@ -46,7 +50,9 @@ export async function approve(
   // Whatever is not a yes is a no.
   if (decision === "once" || decision === "session" || decision === "always") {
     const approved = { decision, approval_id, run_id: run.run_id };
-    return { kind: "go", input: resolved.input === undefined ? input : resolved.input, approved };
+    if (resolved.input === undefined) return { kind: "go", input, approved };
+    if (isRedacted(resolved)) return { kind: "denied", why: notKept };
+    return { kind: "go", input: resolved.input, approved };
   }
   const why = outcome === "answered" ? "denied" : "not approved in time";
   return { kind: "denied", why: typeof reason === "string" ? `${why}: ${reason}` : why };

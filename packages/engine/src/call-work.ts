@@ -14,6 +14,8 @@ export interface CallWork extends Call {
   readonly child_id: string | null;
   /** What it has begun and not ended. */
   readonly open: readonly Opened[];
+  /** Whether something of its input is not kept, so that nobody knows what it was. */
+  readonly redacted: boolean;
 }
 
 /** A request to people that belongs to a call. */
@@ -22,7 +24,7 @@ export interface Ask {
   readonly resolved: Facts | null;
 }
 
-export function newCall(call: Call): CallWork {
+export function newCall(call: Call, redacted: boolean): CallWork {
   return {
     ...call,
     status: "called",
@@ -32,7 +34,13 @@ export function newCall(call: Call): CallWork {
     question: null,
     child_id: null,
     open: [],
+    redacted,
   };
+}
+
+/** Whether the server took something out of what the event says. */
+export function isRedacted(payload: Facts): boolean {
+  return payload.redacted !== undefined;
 }
 
 export function withCall(

@@ -4,7 +4,7 @@
 //   permission ─▶ pre_tool_use ─▶ sandbox, tool.start ─▶ run-tool.ts ─▶ post_tool_use, post_tool_failure ─▶ tool.end
 
 import type { Draft, Facts } from "@runwire/protocol";
-import { approve } from "./approve.js";
+import { approve, notKept } from "./approve.js";
 import { watchFiles } from "./artifacts/watch.js";
 import type { CallWork } from "./call-work.js";
 import { fileChangesHook } from "./hooks/file-changes.js";
@@ -45,15 +45,15 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   } catch (error) {
     // It was there when the call began, as the tools of a server that is away now.
     if (call.status === "running") return cutOff(call, told);
-    told.add(...notGiven(loop, call));
+    told.add(...lost(call.call_id, call.open, "lost"), ...notGiven(loop, call));
     await told.write(endOf(call, failureOf(error)));
     return;
   }
-  const { call_id, status, open } = call;
-  if (status === "running" && tool.effect !== "read-only") return cutOff(call, told);
-  // Its hooks look again, and are told to have ended then.
-  const processes = open.filter(({ kind }) => kind === "process");
-  told.add(...lost(call_id, processes, "lost"));
+  const { call_id, status, open, redacted } = call;
+  if (status === "running" && (redacted || tool.effect !== "read-only")) return cutOff(call, told);
+  // Its hooks look again, if they still come to it.
+  told.add(...lost(call_id, open, "lost"));
+  if (redacted) return told.write(endOf(call, failed("redacted", `The tool was not run: ${notKept}.`)));
   const given: Running = { loop, call, tool, told, signal };
   if (status === "running") await finish(given, loop.hooks);
   else await beginAndFinish(given);

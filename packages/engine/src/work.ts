@@ -2,7 +2,7 @@
 // else: whoever takes a run over, after a crash or a pause, folds the log and knows what to do next.
 
 import { type AnyEvent, type Event, type Facts, isFinal, type Plan, type RunState } from "@runwire/protocol";
-import { type CallWork, newCall, withAnswer, withCall, withOpened } from "./call-work.js";
+import { type CallWork, isRedacted, newCall, withAnswer, withCall, withOpened } from "./call-work.js";
 import { advanceCourse, type Course, firstCourse } from "./course.js";
 import { givenMessages } from "./given-messages.js";
 import type { Call, ChatMessage } from "./model.js";
@@ -143,14 +143,17 @@ export function advance(work: Work, event: Event): Work {
     case "tool.call": {
       const { call_id, tool, input, plan_step } = e.payload;
       const step = typeof plan_step === "string" ? { plan_step } : {};
-      return { ...moved, calls: [...work.calls, newCall({ call_id, tool, input, ...step })] };
+      const call = newCall({ call_id, tool, input, ...step }, isRedacted(e.payload));
+      return { ...moved, calls: [...work.calls, call] };
     }
     case "model.failed":
       return { ...moved, unpaid: null };
     case "model.completed":
       return answered({ ...moved, finishReason: String(e.payload.finish_reason) }, e.payload);
-    case "tool.start":
-      return called(e.payload.call_id, { status: "running", input: e.payload.input });
+    case "tool.start": {
+      const { call_id, input } = e.payload;
+      return called(call_id, { status: "running", input, redacted: isRedacted(e.payload) });
+    }
     case "tool.end": {
       const { call_id, ok, output, error } = e.payload;
       return resultsIn(called(call_id, { status: "ended", ok, output: ok ? (output ?? null) : error }));

@@ -88,6 +88,8 @@ export interface AgentHost {
   readonly dataFolder: string;
   readonly durability: Durability;
   readonly checkpointLimits: CheckpointLimits;
+  /** Whether there are members that are not stored. */
+  readonly redacts: boolean;
   readonly report: Report;
 }
 

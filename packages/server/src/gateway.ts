@@ -159,6 +159,7 @@ async function startOn(
     dataFolder,
     durability,
     checkpointLimits: checkpointLimitsOf(settings),
+    redacts: settings.redact.length > 0,
     report,
   });
   if (agent !== undefined) open.add(agent.close);
