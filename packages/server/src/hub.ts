@@ -8,6 +8,7 @@ import { isFeedLog } from "./log/record.js";
 import { heldBytes, noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
 import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
+import { turns } from "./turns.js";
 
 /** What the hub tells a reader. */
 export interface Listener {
@@ -52,7 +53,8 @@ const sharedBytesMax = 64 * 1024 * 1024;
 export function hub(store: Store, bus: Bus): Hub {
   const logs = new Map<string, Promise<FollowedLog>>();
   const open = new Set<FollowedLog>();
-  const shared = sharedRanges();
+  const turn = turns();
+  const shared = sharedRanges(turn);
 
   async function openLog(name: string, key: RunKey, view: View): Promise<FollowedLog> {
     // Listen before the first read: an append between the two still rings.
@@ -84,6 +86,7 @@ export function hub(store: Store, bus: Bus): Hub {
   return {
     async follow(key, view, listener) {
       const name = `${key.tenant}/${key.run_id}/${view}`;
+      await turn();
       for (;;) {
         let opening = logs.get(name);
         if (opening === undefined) {
@@ -240,7 +243,7 @@ interface LogRanges {
 }
 
 /** Ranges that readers behind the head have read: a thousand that reconnect at once read and encode them once. */
-function sharedRanges(): SharedRanges {
+function sharedRanges(turn: () => Promise<void>): SharedRanges {
   const kept = new Map<string, KeptRange>();
   const loading = new Map<string, Promise<Range | undefined>>();
   let bytes = 0;
@@ -277,7 +280,8 @@ function sharedRanges(): SharedRanges {
           if (known !== undefined && (known.isWhole || known.range.to === end())) {
             // More wires may have made something of it since.
             if (known.bytes !== heldBytes(known.range)) keep(name, known.range, known.isWhole);
-            return known.isWhole ? inNextTurn(known.range) : known.range;
+            // A reader that takes whatever it is given would be sent a long log in one turn of the loop.
+            return known.isWhole ? turn().then(() => known.range) : known.range;
           }
           let pending = loading.get(name);
           if (pending === undefined) {
@@ -314,9 +318,4 @@ interface KeptRange {
   readonly bytes: number;
   /** Whether there was more behind it. One up to the head may grow, and is good only until the log moves. */
   readonly isWhole: boolean;
-}
-
-/** So that others come first: a reader that takes whatever it is given would be sent a long log in one turn of the loop. */
-function inNextTurn<T>(value: T): Promise<T> {
-  return new Promise((resolve) => setImmediate(resolve, value));
 }
