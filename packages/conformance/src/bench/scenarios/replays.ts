@@ -1,8 +1,9 @@
 // What it costs to come late.
 
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import { inParallel, type Poster, type Reader } from "../load.js";
 import type { Server, Target } from "../process.js";
-import { stamped, stampsIn } from "./fan-out.js";
 import { batchOf, percentile, type Scenario } from "./scenario.js";
 
 const batchEvents = 500;
@@ -63,7 +64,6 @@ async function settled(server: Server): Promise<void> {
   }
 }
 
-const liveHertz = 50;
 const liveMs = 3000;
 
 /** Many come back at once, each for the whole log, while another run goes on. */
@@ -104,32 +104,23 @@ export function storm(readers: number, events: number): Scenario {
   };
 }
 
-/** A run that gets an event now and then, and whose reader knows how old each is. */
+/** How old the events of another run are when they arrive, while something happens; see live-thread.ts. */
 async function liveRun(
   server: Server,
   post: Poster,
 ): Promise<{ during(what: Promise<unknown>): Promise<readonly number[]>; close(): void }> {
-  const { append, stream } = await server.open(post);
-  let samples: number[] = [];
-  const reader = await server.reader(stream, {
-    hear(chunk) {
-      for (const sent of stampsIn(chunk)) samples.push(performance.now() - sent);
-    },
-  });
+  const workerData = { base: server.url.href, ...(await server.open(post)) };
+  const thread = new Worker(new URL("../live-thread.js", import.meta.url), { workerData });
+  const [heard] = (await once(thread, "message")) as unknown[];
+  if (heard !== "ready") throw new Error("the live run did not begin");
   return {
     async during(what) {
-      samples = [];
-      let over = false;
-      void what.finally(() => {
-        over = true;
-      });
-      while (!over) {
-        await post.post(append, `[${stamped()}]`);
-        await new Promise((resolve) => setTimeout(resolve, 1000 / liveHertz));
-      }
+      thread.postMessage("begin");
       await what;
+      thread.postMessage("end");
+      const [samples] = (await once(thread, "message")) as [readonly number[]];
       return samples;
     },
-    close: () => reader.close(),
+    close: () => void thread.terminate(),
   };
 }
