@@ -5,7 +5,7 @@
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
 import { isFeedLog } from "./log/record.js";
-import { heldBytes, noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
+import { noWeight, plus, type Range, rangeBytes, restOf, toRanges, type Weights } from "./range.js";
 import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
@@ -252,7 +252,7 @@ function sharedRanges(): SharedRanges {
 
   function keep(name: string, range: Range, isWhole: boolean): void {
     drop(name);
-    const known = { range, isWhole, bytes: heldBytes(range) };
+    const known = { range, isWhole, bytes: rangeBytes(range) };
     bytes += known.bytes;
     kept.set(name, known);
     for (const oldest of kept.keys()) {
@@ -276,7 +276,7 @@ function sharedRanges(): SharedRanges {
           const known = kept.get(name);
           if (known !== undefined && (known.isWhole || known.range.to === end())) {
             // More wires may have made something of it since.
-            if (known.bytes !== heldBytes(known.range)) keep(name, known.range, known.isWhole);
+            if (known.bytes !== rangeBytes(known.range)) keep(name, known.range, known.isWhole);
             return known.isWhole ? inNextTurn(known.range) : known.range;
           }
           let pending = loading.get(name);
