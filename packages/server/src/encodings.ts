@@ -2,6 +2,7 @@
 // is folded; marks on the way keep whoever comes back from folding a long run from its beginning each time.
 
 import type { Dialect, EncoderState, View } from "@runwire/protocol";
+import { heldBytes, heldBytesMax } from "./held.js";
 import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 
@@ -20,33 +21,55 @@ export interface Mark {
   readonly state: EncoderState;
 }
 
-/** Of all runs together; a state is some hundred bytes. */
-const marksMax = 20_000;
+/** Of all runs together. A state is some hundred bytes, or as large as an event that it remembers. */
+const marksBytesMax = 4 * heldBytesMax;
 /** Events between two of them: whoever writes in small steps asks at each, and would leave one each time. */
 const marksApart = 512;
 
-export function encodings(store: Store): Encodings {
-  const marks = new Map<string, Mark[]>();
-  let count = 0;
+/** Those of one log in one dialect. */
+interface Marks {
+  bytes: number;
+  readonly list: (Mark & { readonly bytes: number })[];
+}
 
-  function marksOf(name: string): Mark[] {
-    const known = marks.get(name) ?? [];
+export function encodings(store: Store): Encodings {
+  const kept = new Map<string, Marks>();
+  let bytes = 0;
+
+  function marksOf(name: string): Marks {
+    const known = kept.get(name) ?? { bytes: 2 * name.length, list: [] };
     // Those that were asked for last are forgotten last.
-    marks.delete(name);
-    marks.set(name, known);
+    forget(name);
+    kept.set(name, known);
+    bytes += known.bytes;
+    forgetOldest();
     return known;
   }
 
-  function keep(name: string, known: Mark[], mark: Mark): void {
+  function keep(name: string, known: Marks, mark: Mark): void {
+    const { list } = known;
     // Forgotten while this fold waited: what is put there now nobody would find, or count down.
-    if (marks.get(name) !== known || mark.pos <= (known.at(-1)?.pos ?? 0)) return;
-    if (mark.pos - (known.at(-2)?.pos ?? 0) < marksApart && known.pop() !== undefined) count -= 1;
-    known.push(mark);
-    count += 1;
-    for (const [oldest, { length }] of marks) {
-      if (count <= marksMax) break;
-      marks.delete(oldest);
-      count -= length;
+    if (kept.get(name) !== known || mark.pos <= (list.at(-1)?.pos ?? 0)) return;
+    const markBytes = heldBytes(mark.state);
+    if (markBytes >= heldBytesMax) return;
+    const isNear = mark.pos - (list.at(-2)?.pos ?? 0) < marksApart;
+    const replaced = isNear ? list.pop() : undefined;
+    const added = markBytes - (replaced?.bytes ?? 0);
+    list.push({ ...mark, bytes: markBytes });
+    known.bytes += added;
+    bytes += added;
+    forgetOldest();
+  }
+
+  function forget(name: string): void {
+    bytes -= kept.get(name)?.bytes ?? 0;
+    kept.delete(name);
+  }
+
+  function forgetOldest(): void {
+    for (const oldest of kept.keys()) {
+      if (bytes <= marksBytesMax) break;
+      forget(oldest);
     }
   }
 
@@ -59,7 +82,7 @@ export function encodings(store: Store): Encodings {
   ): Promise<Mark> {
     const name = `${key.tenant}/${key.run_id}/${view}/${dialect.name}`;
     const known = marksOf(name);
-    let at: Mark = known.findLast(goesOn) ?? { pos: 0, state: dialect.first };
+    let at: Mark = known.list.findLast(goesOn) ?? { pos: 0, state: dialect.first };
     for (;;) {
       const { events } = await store.read(key, view, at.pos, readBytesMax);
       if (events.length === 0) return at;

@@ -58,7 +58,7 @@ import type { Store } from "./store.js";
 import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
-import { storeObserver, sweep } from "./trouble.js";
+import { seldom, storeObserver, sweep } from "./trouble.js";
 import { version } from "./version.js";
 
 /** A running server; its process can write runs and follow them without a socket. */
@@ -216,7 +216,8 @@ async function startOn(
     report,
     accounts: accounts(rooms),
   });
-  const door = await listen(server, host, port);
+  const tellSeldom = seldom(rooms);
+  const door = await listen(server, host, port, (error) => tellSeldom("connection not taken", error));
 
   for (const run of await store.liveRuns()) if (!run.external) agent?.take(run);
 

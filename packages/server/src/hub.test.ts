@@ -87,7 +87,12 @@ describe("what is kept for those who come late", () => {
     const log = await following.follow(key, "default", listener);
     const range = (await log.next(0)) as Range;
     for (const wire of ["a", "b", "c"])
-      range.encoded.set(wire, { bytes: Buffer.alloc(range.weights.all), messages: cut, state: null });
+      range.encoded.set(wire, {
+        bytes: Buffer.alloc(range.weights.all),
+        messages: cut,
+        state: null,
+        stateBytes: 0,
+      });
     expect(await log.next(0)).toBe(range);
     expect(following.levels().rangesCachedBytes).toBe(4 * range.weights.all);
   });

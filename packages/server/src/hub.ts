@@ -5,7 +5,7 @@
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
 import { isFeedLog } from "./log/record.js";
-import { heldBytes, noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
+import { noWeight, plus, type Range, rangeBytes, restOf, toRanges, type Weights } from "./range.js";
 import { readBytesMax } from "./reading.js";
 import type { RunKey, Store } from "./store.js";
 import { turns } from "./turns.js";
@@ -255,7 +255,7 @@ function sharedRanges(turn: () => Promise<void>): SharedRanges {
 
   function keep(name: string, range: Range, isWhole: boolean): void {
     drop(name);
-    const known = { range, isWhole, bytes: heldBytes(range) };
+    const known = { range, isWhole, bytes: rangeBytes(range) };
     bytes += known.bytes;
     kept.set(name, known);
     for (const oldest of kept.keys()) {
@@ -279,7 +279,7 @@ function sharedRanges(turn: () => Promise<void>): SharedRanges {
           const known = kept.get(name);
           if (known !== undefined && (known.isWhole || known.range.to === end())) {
             // More wires may have made something of it since.
-            if (known.bytes !== heldBytes(known.range)) keep(name, known.range, known.isWhole);
+            if (known.bytes !== rangeBytes(known.range)) keep(name, known.range, known.isWhole);
             // A reader that takes whatever it is given would be sent a long log in one turn of the loop.
             return known.isWhole ? turn().then(() => known.range) : known.range;
           }

@@ -1,7 +1,7 @@
-import { runwire, type StoredEvent } from "@runwire/protocol";
+import { type Dialect, runwire, type StoredEvent } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { stretchOf } from "./log/stretch.js";
-import { encode, toRanges } from "./range.js";
+import { encode, rangeBytes, toRanges } from "./range.js";
 import { type Framing, wire } from "./wire.js";
 
 const event = {
@@ -21,5 +21,14 @@ describe("a range that is kept", () => {
     const { bytes } = encode(range!, saying, runwire.first);
     expect(bytes.toString()).toContain('"type":"custom"');
     expect(bytes.buffer.byteLength).toBe(bytes.length);
+  });
+
+  it("counts what its wires remember of the log before it", () => {
+    const [range] = toRanges(0, stretchOf([event]));
+    const remembering = { ...runwire, name: "mindful", step: (state: unknown) => [state, []] };
+    const saying = wire(remembering as unknown as Dialect, "sse", false);
+    const before = rangeBytes(range!);
+    encode(range!, saying, { settled: { text: "x".repeat(1_000_000) } });
+    expect(rangeBytes(range!)).toBeGreaterThan(before + 1_000_000);
   });
 });

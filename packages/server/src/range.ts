@@ -8,6 +8,7 @@ import {
   type Message,
   type StoredEvent,
 } from "@runwire/protocol";
+import { heldBytes } from "./held.js";
 import { countOf, lineWeight, typeOf } from "./log/lines.js";
 import { weightOf } from "./log/record.js";
 import { between, type Stretch, stretchOf } from "./log/stretch.js";
@@ -29,7 +30,7 @@ export interface Range {
   /** Whether its one event ends the run. */
   readonly terminal: boolean;
   readonly weights: Weights;
-  readonly encoded: Map<string, Encoded>;
+  readonly encoded: Map<string, Encoded & { readonly stateBytes: number }>;
 }
 
 export interface Encoded {
@@ -74,9 +75,14 @@ export function restOf(range: Range, cursor: number): Range {
   return cursor === after ? range : rangeOf(cursor, between(stretch, cursor, to), last, terminal);
 }
 
-/** What it keeps in memory, about: itself, or the whole segment that its lines are of, and what each wire made of it. */
-export function heldBytes({ stretch, weights, encoded }: Range): number {
-  return (stretch.lines?.bytes.length ?? weights.all) + Math.max(1, encoded.size) * weights.all;
+/**
+ * What it keeps in memory, about: itself, or the whole segment that its lines are of, what each wire made of it, and what
+ * that remembers.
+ */
+export function rangeBytes({ stretch, weights, encoded }: Range): number {
+  let bytes = (stretch.lines?.bytes.length ?? weights.all) + Math.max(1, encoded.size) * weights.all;
+  for (const { stateBytes } of encoded.values()) bytes += stateBytes;
+  return bytes;
 }
 
 export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
@@ -87,7 +93,7 @@ export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
       lines !== undefined && wire.frameLines !== undefined
         ? { ...wire.frameLines(lines), state }
         : encodeEvents(range.stretch.events, wire, state);
-    made = { ...others, bytes: alone(bytes) };
+    made = { ...others, bytes: alone(bytes), stateBytes: heldBytes(others.state) };
     range.encoded.set(wire.name, made);
   }
   return made;

@@ -7,18 +7,25 @@ import type { StoreObserver } from "./store.js";
 /** What fails does so one after the other; the log hears of it this often, the metrics of each. */
 const repeatMs = 10_000;
 
+export function seldom({
+  clock,
+  report,
+}: Pick<Rooms, "clock" | "report">): (what: string, error: unknown) => void {
+  const toldMs = new Map<string, number>();
+  return (what, error) => {
+    const nowMs = clock.monotonic();
+    if (nowMs - (toldMs.get(what) ?? Number.NEGATIVE_INFINITY) < repeatMs) return;
+    toldMs.set(what, nowMs);
+    report("warn", what, { error: String(error) });
+  };
+}
+
 export function storeObserver({
   clock,
   metrics,
   report,
 }: Pick<Rooms, "clock" | "metrics" | "report">): StoreObserver {
-  const toldMs = new Map<string, number>();
-  function tellSeldom(what: string, error: unknown): void {
-    const nowMs = clock.monotonic();
-    if (nowMs - (toldMs.get(what) ?? Number.NEGATIVE_INFINITY) < repeatMs) return;
-    toldMs.set(what, nowMs);
-    report("warn", what, { error: String(error) });
-  }
+  const tellSeldom = seldom({ clock, report });
   return {
     committed: metrics.committed,
     commitFailed(error) {

@@ -14,8 +14,16 @@ export interface Listening {
 
 const idleLookMs = 50;
 
-/** Throws an Error with one line where the address cannot be had. */
-export async function listen(server: Server, host: string, port: number): Promise<Listening> {
+/**
+ * Throws an Error with one line where the address cannot be had. `failed` hears of connections that came later and could
+ * not be taken: of descriptors or memory there were none left.
+ */
+export async function listen(
+  server: Server,
+  host: string,
+  port: number,
+  failed: (error: Error) => void,
+): Promise<Listening> {
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
   const sessions = new Set<Http2Session>();
@@ -28,8 +36,14 @@ export async function listen(server: Server, host: string, port: number): Promis
     session.once("close", () => sessions.delete(session));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(refusal(error, host, port)));
-    server.listen(port, host, resolve);
+    const refused = (error: NodeJS.ErrnoException): void => reject(refusal(error, host, port));
+    server.once("error", refused);
+    server.listen(port, host, () => {
+      server.off("error", refused);
+      // Whoever is inside stays: an error that nobody hears would end the process.
+      server.on("error", failed);
+      resolve();
+    });
   });
   return {
     port: (server.address() as AddressInfo).port,

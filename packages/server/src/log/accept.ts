@@ -5,7 +5,7 @@ import { type Draft, is, limits, type Payloads, RunwireError } from "@runwire/pr
 import { descendant, spawn } from "./children.js";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head } from "./head.js";
-import { forbidden, headIn, move, type Said } from "./lifecycle.js";
+import { forbidden, goOn, headIn, move, type Said } from "./lifecycle.js";
 
 /** Who is writing, so that a retry stores once: the number is that of the first draft. */
 export interface ProducerClaim {
@@ -40,14 +40,16 @@ export function appendDrafts(
     }
   }
   if (fresh.length > 0) checkLive(head);
+  const resumed = resumptions();
   for (const [i, draft] of fresh.entries()) {
     try {
-      accept(commit, run_id, draft, said);
+      accept(commit, run_id, draft, said, resumed.goesOn);
     } catch (error) {
       const place = `event ${drafts.length - fresh.length + i + 1}`;
       throw error instanceof RunwireError && drafts.length > 1 ? error.at(place) : error;
     }
   }
+  resumed.finish(commit);
   const after = headIn(commit, run_id);
   const last_pos = after.views.full.pos;
   return {
@@ -74,8 +76,39 @@ function storedSeq(producers: Head["producers"], claim: ProducerClaim): number {
   return seq;
 }
 
+interface Resumptions {
+  readonly goesOn: typeof goOn;
+  /** After the last draft. */
+  finish(commit: Commit): void;
+}
+
+/**
+ * To go on looks at all that is below a run, and a batch may pause it thousands of times. So that is done when it first
+ * goes on, because what follows may be said of what is below, and once more at the end.
+ */
+function resumptions(): Resumptions {
+  const once = new Set<string>();
+  const again = new Set<string>();
+  return {
+    goesOn(commit, run_id) {
+      if (once.has(run_id)) again.add(run_id);
+      else goOn(commit, run_id);
+      once.add(run_id);
+    },
+    finish(commit) {
+      for (const run_id of again) if (headIn(commit, run_id).state === "running") goOn(commit, run_id);
+    },
+  };
+}
+
 /** One draft of a producer, for the run or one of its live descendants. */
-function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<string, Said>): void {
+function accept(
+  commit: Commit,
+  run_id: string,
+  draft: Draft,
+  said: ReadonlyMap<string, Said>,
+  goesOn: typeof goOn,
+): void {
   const target = draft.child_id == null ? run_id : descendant(commit, run_id, draft.child_id);
   if (is(draft, "run.lifecycle")) {
     const head = headIn(commit, target);
@@ -85,7 +118,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
       throw forbidden(head, "waits until its plan is approved");
     }
     const payload = { ...withoutLoss(draft.payload), reason: draft.payload.reason ?? null };
-    move(commit, target, payload, { said: said.get(target), scope: draft.scope });
+    move(commit, target, payload, { said: said.get(target), scope: draft.scope, goesOn });
     return;
   }
   if (is(draft, "child.spawn")) {
@@ -98,7 +131,7 @@ function accept(commit: Commit, run_id: string, draft: Draft, said: ReadonlyMap<
   if (is(draft, "steer.accepted"))
     bounded(headIn(commit, target).steers.length, limits.steersWaitingMax, "messages that wait");
   commit.write(target, draft);
-  if (is(draft, "plan.proposal")) passGate(commit, target);
+  if (is(draft, "plan.proposal")) passGate(commit, target, goesOn);
 }
 
 /** What one reader of a stream missed is told to that reader alone, and may have been written down with the rest. */
@@ -128,10 +161,11 @@ function bounded(count: number, max: number, what: string): void {
 }
 
 /** A proposed plan waits for a person where the run was started so, and only shows itself otherwise. */
-function passGate(commit: Commit, run_id: string): void {
+function passGate(commit: Commit, run_id: string, goesOn: typeof goOn): void {
   const { state, run } = headIn(commit, run_id);
   if (state !== "planning") return;
   if (run.planning_gate === "required")
     move(commit, run_id, { state: "awaiting_approval", reason: "plan proposed" });
-  if (run.planning_gate === "preview") move(commit, run_id, { state: "running", reason: "plan shown" });
+  if (run.planning_gate === "preview")
+    move(commit, run_id, { state: "running", reason: "plan shown" }, { goesOn });
 }

@@ -137,7 +137,7 @@ export function draftwork(parts: CommitParts): Draftwork {
     }
     const producing = known(by);
     const facts = payload as Facts;
-    for (const feed of feedsOf(producing, type, facts, head)) {
+    for (const feed of feedsOf(producing, type, facts)) {
       const at: Head = head(feed) ?? feedHead(producing.run.tenant, feed);
       heads.set(feed, at);
       places.push(placeIn(at, { default: true, full: false }, type));

@@ -14,17 +14,12 @@ export function feedLog(tenant: string, topic: Topic): string {
 }
 
 /** The feeds that show this event of a run, whose head is as it was before the event. */
-export function feedsOf(
-  head: Head,
-  type: EventType,
-  payload: Facts,
-  headOf: (run_id: string) => Head | undefined,
-): readonly string[] {
+export function feedsOf(head: Head, type: EventType, payload: Facts): readonly string[] {
   const { tenant, parent_id } = head.run;
   const feeds: string[] = [];
   // The run list shows roots; children are listed by their root. What children ask waits like anything else.
   if (parent_id === null && shownInRuns.has(type)) feeds.push(feedLog(tenant, "runs"));
-  if (changesInbox(head, type, payload, headOf)) feeds.push(feedLog(tenant, "inbox"));
+  if (changesInbox(head, type, payload)) feeds.push(feedLog(tenant, "inbox"));
   return feeds;
 }
 

@@ -13,12 +13,7 @@ export interface Waiting {
 }
 
 /** Whether an event of this run changes what the inbox shows. `head` is as it was before. */
-export function changesInbox(
-  head: Head,
-  type: EventType,
-  payload: Facts,
-  headOf: (run_id: string) => Head | undefined,
-): boolean {
+export function changesInbox(head: Head, type: EventType, payload: Facts): boolean {
   switch (type) {
     case "approval.requested":
     case "clarify.requested":
@@ -32,7 +27,8 @@ export function changesInbox(
     case "plan.proposal":
       return head.state === "awaiting_approval";
     case "title":
-      return head.run.parent_id === null && waitsBelow(head, headOf);
+      // Whether anything waits in those below is not looked up: there may be thousands, and for no item it says nothing.
+      return head.run.parent_id === null && (isWaiting(head) || head.children.length > 0);
     default:
       return false;
   }
@@ -73,14 +69,6 @@ export function waitingIn(head: Head, title: string | null): readonly Waiting[] 
   const plan = planOf(head, title);
   const requests = Object.keys(head.requests).flatMap((id) => requestOf(head, id, title) ?? []);
   return plan === undefined ? requests : [plan, ...requests];
-}
-
-function waitsBelow(head: Head, headOf: (run_id: string) => Head | undefined): boolean {
-  if (isWaiting(head)) return true;
-  return head.children.some((child_id) => {
-    const child = headOf(child_id);
-    return child !== undefined && waitsBelow(child, headOf);
-  });
 }
 
 function changeOf(head: Head, id: string, title: string | null): InboxChange | undefined {

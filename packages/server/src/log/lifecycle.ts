@@ -35,12 +35,20 @@ export function headIn(commit: Commit, run_id: string): Head {
   return head;
 }
 
+/** What else `move` may be told. */
+export interface Moving {
+  readonly said?: Said | undefined;
+  readonly scope?: Scope | undefined;
+  /** Sees to what is below a run that runs again: at once where this is left out. */
+  readonly goesOn?: typeof goOn;
+}
+
 /** Changes a run's state, where its present one allows it. A change to the same state says nothing. */
 export function move(
   commit: Commit,
   run_id: string,
   payload: Facts & { state: RunState },
-  of: { readonly said?: Said | undefined; readonly scope?: Scope | undefined } = {},
+  { said, scope, goesOn = goOn }: Moving = {},
 ): void {
   const head = headIn(commit, run_id);
   const { state: to } = payload;
@@ -53,18 +61,18 @@ export function move(
     }
   }
   if (isFinal(to)) closeOpenThings(commit, run_id);
-  if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, of.said);
+  if (to === "done" && headIn(commit, run_id).unsettled) settle(commit, run_id, said);
   if (isFinal(to)) handBack(commit, run_id);
   commit.write(run_id, {
     type: "run.lifecycle",
     payload,
-    ...(of.scope === undefined ? {} : { scope: of.scope }),
+    ...(scope === undefined ? {} : { scope }),
   });
-  if (to === "running") goOn(commit, run_id);
+  if (to === "running") goesOn(commit, run_id);
 }
 
 /** What a run's pause had paused below it; not what somebody paused for itself, nor what is below that. */
-function goOn(commit: Commit, run_id: string): void {
+export function goOn(commit: Commit, run_id: string): void {
   for (const child_id of headIn(commit, run_id).children) {
     const { state, reason } = headIn(commit, child_id);
     if (state !== "paused") goOn(commit, child_id);

@@ -31,7 +31,7 @@ function muxOf(ends: ReadonlyMap<string, number>, sink: MuxSink, whenEmpty: "end
 }
 
 function rangeOf(run_id: string, after: number): Range {
-  const said = { bytes: Buffer.from(run_id), messages: 1, state: null };
+  const said = { bytes: Buffer.from(run_id), messages: 1, state: null, stateBytes: 0 };
   return {
     after,
     to: after + 1,

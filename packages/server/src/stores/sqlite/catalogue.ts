@@ -1,6 +1,6 @@
 // What is looked up in the file by name: runs, heads of runs that are neither live nor hot, feeds, snapshots.
 
-import { type EventType, isFinal, type RunState, StoredEvent, type View } from "@runwire/protocol";
+import { type EventType, StoredEvent, type View } from "@runwire/protocol";
 import { type Head, storedHead } from "../../log/head.js";
 import { type BlobRef, weightOf } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
@@ -25,8 +25,10 @@ export interface TitledTurn {
 
 export interface Catalogue {
   head(tenant: string, log: string): Head | undefined;
-  /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
+  /** Roots of a tenant below a run id, newest first, as far as the file knows them: in any state, or a final one. */
   roots(tenant: string, query: RunQuery, below: string): readonly Head[];
+  /** Runs of a tenant that live, below a run id, newest first; of a session its turns, and children among them else. */
+  live(tenant: string, session_id: string | undefined, limit: number, below: string): readonly string[];
   /** The first turn of a session that has a title, as far as the file knows. */
   titledTurn(tenant: string, session_id: string): TitledTurn | undefined;
   /** Turns of a session that live, oldest first: row by row. */
@@ -68,13 +70,12 @@ export function catalogue(reader: Reader): Catalogue {
     );
   const pages = {
     all: pageOf("runs_roots", "true"),
-    live: pageOf("runs_live", "state IS NULL AND (?4 IS NULL OR agent = ?4)"),
     ofAgent: pageOf("runs_by_agent", "agent = ?4"),
     ofState: pageOf("runs_by_state", "state = ?4"),
     ofBoth: pageOf("runs_by_agent_and_state", "agent = ?4 AND state = ?5"),
     ofSession: pageOf(
       "runs_by_session",
-      "session_id = ?4 AND (?5 IS NULL OR agent = ?5) AND (?6 IS NULL OR state IS NULL OR state = ?6)",
+      "session_id = ?4 AND (?5 IS NULL OR agent = ?5) AND (?6 IS NULL OR state = ?6)",
     ),
   };
 
@@ -82,11 +83,19 @@ export function catalogue(reader: Reader): Catalogue {
     const page = [tenant, below, limit] as const;
     if (session_id !== undefined)
       return pages.ofSession.all(...page, session_id, agent ?? null, state ?? null);
-    if (state !== undefined && !isFinal(state as RunState)) return pages.live.all(...page, agent ?? null);
     if (agent === undefined)
       return state === undefined ? pages.all.all(...page) : pages.ofState.all(...page, state);
     return state === undefined ? pages.ofAgent.all(...page, agent) : pages.ofBoth.all(...page, agent, state);
   }
+  const liveRuns = reader.prepare(
+    `SELECT run_id FROM runs INDEXED BY runs_live
+     WHERE tenant = ? AND run_id < ? AND state IS NULL ORDER BY run_id DESC LIMIT ?`,
+  );
+  const liveTurnsBelow = reader.prepare(
+    `SELECT run_id FROM runs INDEXED BY runs_live_turns
+     WHERE tenant = ? AND run_id < ? AND parent_id IS NULL AND state IS NULL AND session_id = ?
+     ORDER BY run_id DESC LIMIT ?`,
+  );
   const titledTurn = reader.prepare(
     `SELECT log AS run_id, head ->> '$.title' AS title FROM heads INDEXED BY heads_titled
      WHERE tenant = ? AND ${headSession} = ? AND ${headTitled} ORDER BY log LIMIT 1`,
@@ -129,6 +138,13 @@ export function catalogue(reader: Reader): Catalogue {
       return row === undefined ? undefined : headOf(row);
     },
     roots: (tenant, query, below) => (roots(tenant, query, below) as RunRow[]).map(headOf),
+    live(tenant, session_id, limit, below) {
+      const rows =
+        session_id === undefined
+          ? liveRuns.all(tenant, below, limit)
+          : liveTurnsBelow.all(tenant, below, session_id, limit);
+      return (rows as { run_id: string }[]).map(({ run_id }) => run_id);
+    },
     titledTurn: (tenant, session_id) => titledTurn.get(tenant, session_id) as TitledTurn | undefined,
     *liveTurns(tenant, session_id) {
       for (const row of liveTurns.iterate(tenant, session_id)) yield (row as { run_id: string }).run_id;

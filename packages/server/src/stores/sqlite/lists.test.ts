@@ -16,10 +16,8 @@ const tenant = "acme";
 const turns = 2000;
 const name = (n: number): string => `run_${String(n).padStart(6, "0")}`;
 
-/** A run that has ended, as the file has it. */
-function ended(run_id: string, of: { readonly parent_id?: string; readonly title?: string } = {}): Write[] {
-  const { parent_id = null, title = null } = of;
-  const run: Head["run"] = {
+function recordOf(run_id: string, parent_id: string | null): Head["run"] {
+  return {
     tenant,
     run_id,
     parent_id,
@@ -35,6 +33,12 @@ function ended(run_id: string, of: { readonly parent_id?: string; readonly title
     idempotency: null,
     forked_from: null,
   };
+}
+
+/** A run that has ended, as the file has it. */
+function ended(run_id: string, of: { readonly parent_id?: string; readonly title?: string } = {}): Write[] {
+  const { parent_id = null, title = null } = of;
+  const run = recordOf(run_id, parent_id);
   const head: Head = { ...firstHead(run), state: "done", title };
   return [
     ["addRun", tenant, run_id, run.root_id, parent_id, "cron", null, null, JSON.stringify(run)],
@@ -49,6 +53,8 @@ describe("a list of a tenant that has thousands of runs", () => {
   const path = join(folder, "runwire.db");
   const db = openDatabase(path, "os");
   const asked = new Set<string>();
+  const heads = runMap<Head>();
+  let calls = 0;
   let rows = 0;
   let file: Reader;
   let listed: ReturnType<typeof lists>;
@@ -67,6 +73,7 @@ describe("a list of a tenant that has thousands of runs", () => {
         const query = file.prepare(sql);
         const tell = <T>(found: T, count: number): T => {
           asked.add(sql);
+          calls += 1;
           rows += count;
           return found;
         };
@@ -84,7 +91,7 @@ describe("a list of a tenant that has thousands of runs", () => {
     };
     listed = lists({
       runs: catalogue(counted),
-      heads: runMap<Head>(),
+      heads,
       commits: { isArriving: () => false, turnsArriving: () => 0 } as unknown as GroupCommit,
     });
   });
@@ -134,6 +141,31 @@ describe("a list of a tenant that has thousands of runs", () => {
       next: "run_c1000",
     });
     expect(read).toBeLessThan(10);
+  });
+
+  it("lets others come while it looks for a state among those that live, and asks for many at once", async () => {
+    const live = "globex";
+    const write = transaction(db);
+    for (let i = 0; i < turns; i++) {
+      const run = { ...recordOf(name(i), null), tenant: live };
+      // The oldest is the only one that is paused.
+      heads.set(live, run.run_id, { ...firstHead(run), state: i === 0 ? "paused" : "running" });
+      write([["addRun", live, run.run_id, run.root_id, null, "cron", null, null, JSON.stringify(run)]]);
+    }
+    for (const session of [{}, { session_id: "cron" }]) {
+      const before = calls;
+      let turnsOfLoop = 0;
+      const count = (): void => {
+        turnsOfLoop += 1;
+        others = setImmediate(count);
+      };
+      let others = setImmediate(count);
+      const page = await listed.listRuns(live, { state: "paused", limit: 1, ...session });
+      clearImmediate(others);
+      expect(page.heads.map(({ run }) => run.run_id)).toEqual([name(0)]);
+      expect(turnsOfLoop).toBeGreaterThan(1);
+      expect(calls - before).toBeLessThan(10);
+    }
   });
 
   it("sorts nothing, and walks through no table", () => {

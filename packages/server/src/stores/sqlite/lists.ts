@@ -1,6 +1,7 @@
 // Lists of runs and sessions, newest first, and of children: the order is the file's, and what is told of a run its
 // head's, which is newer in memory.
 
+import { isFinal, type RunState } from "@runwire/protocol";
 import type { Head } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
 import type { RunQuery, Session, Store } from "../../store.js";
@@ -13,12 +14,15 @@ export interface ListParts {
   readonly commits: GroupCommit;
 }
 
+/** Live runs that are looked at in one turn of the loop. */
+const liveAtOnce = 512;
+
 export function lists({
   runs,
   heads,
   commits,
 }: ListParts): Pick<Store, "listRuns" | "session" | "listSessions" | "children"> {
-  /** Roots below the cursor, a page at a time. */
+  /** Roots below the cursor, a page at a time; of no state, or of a final one. */
   function* roots(tenant: string, query: RunQuery): Generator<Head> {
     let below = query.cursor ?? "\uffff";
     for (;;) {
@@ -28,6 +32,27 @@ export function lists({
         if (!commits.isArriving(tenant, below)) yield heads.get(tenant, below) ?? stored;
       }
       if (page.length < query.limit) return;
+    }
+  }
+
+  /**
+   * Live roots of a state below the cursor, page by page. Which state a live run is in is known in memory alone, and any
+   * number may be in another: only their ids are read, and others come first between two pages.
+   */
+  async function* livePages(
+    tenant: string,
+    { state, session_id, agent, cursor = "\uffff" }: RunQuery,
+  ): AsyncGenerator<readonly Head[]> {
+    for (let below = cursor; ; ) {
+      const page = runs.live(tenant, session_id, liveAtOnce, below);
+      // One that is just arriving has no head yet.
+      yield page
+        .flatMap((run_id) => heads.get(tenant, run_id) ?? [])
+        .filter((head) => head.state === state && head.run.parent_id === null)
+        .filter(({ run }) => agent === undefined || run.agent === agent);
+      below = page.at(-1) ?? "";
+      if (page.length < liveAtOnce) return;
+      await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
@@ -66,9 +91,12 @@ export function lists({
   return {
     async listRuns(tenant, query) {
       const found: Head[] = [];
-      for (const head of roots(tenant, query)) {
-        if (query.state !== undefined && head.state !== query.state) continue;
-        if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
+      const isLive = query.state !== undefined && !isFinal(query.state as RunState);
+      for await (const page of isLive ? livePages(tenant, query) : [roots(tenant, query)]) {
+        for (const head of page) {
+          if (query.state !== undefined && head.state !== query.state) continue;
+          if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
+        }
       }
       return { heads: found, next: null };
     },

@@ -195,7 +195,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
     },
 
     renew(key) {
-      // Whoever writes a child is there for its ancestors too, and their leases are their children's.
+      // Whoever writes a child is there for its ancestors too, and for all that is below these.
       const root_id = headFor(key)?.run.root_id;
       if (root_id !== undefined) watched.renew(heads.get(key.tenant, root_id));
     },

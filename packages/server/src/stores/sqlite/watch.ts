@@ -13,8 +13,8 @@ export interface Watch {
   /** A run's head has moved. */
   see(head: Head): void;
   forget(tenant: string, run_id: string): void;
-  /** Starts a lease anew, and those of its live children: whoever writes a run answers for them. */
-  renew(head: Head | undefined): void;
+  /** Starts a tree's lease anew; the head is its root's. */
+  renew(root: Head | undefined): void;
   leaseLost(tenant: string, run_id: string): boolean;
   due(): readonly DueRun[];
   /** Runs of a tenant in which something waits for a person. */
@@ -31,35 +31,34 @@ interface Lease {
 export function watch(clock: Clock, heads: RunMap<Head>): Watch {
   // Leases are renewed by requests, and a server that was stopped heard none.
   const awake = clock.awake ?? clock.monotonic;
-  // Every live run has one.
+  /** Runs that have not ended. */
+  const live = runMap<true>();
+  // One for a tree: whoever writes a run of it answers for all, and they have their root's length. So to renew them costs
+  // the same, however many there are.
   const leases = runMap<Lease>();
   /** Runs with pending deltas, or with requests that expire. */
   const restless = runMap<RunKey>();
   /** Runs in which something waits for a person. */
   const waiting = runMap<RunKey>();
 
-  function renew(head: Head | undefined): void {
-    if (head === undefined || isEnded(head)) return;
-    const key = keyOf(head);
+  function renew(root: Head | undefined): void {
+    if (root === undefined || isEnded(root)) return;
+    const key = keyOf(root);
     // A run that nobody outside writes has a lease that does not run out.
-    const leaseMs = head.run.external ? head.run.lease_ms : Number.POSITIVE_INFINITY;
+    const leaseMs = root.run.external ? root.run.lease_ms : Number.POSITIVE_INFINITY;
     leases.set(key.tenant, key.run_id, { key, endsMs: awake() + leaseMs });
-    for (const child of head.children) renew(heads.get(key.tenant, child));
   }
 
   function forget(tenant: string, run_id: string): void {
+    live.delete(tenant, run_id);
     leases.delete(tenant, run_id);
     restless.delete(tenant, run_id);
     waiting.delete(tenant, run_id);
   }
 
-  const leaseLost = (tenant: string, run_id: string): boolean =>
-    (leases.get(tenant, run_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= awake();
-
-  /** Where the parent's lease is over too, the child ends with its parent. */
-  function endsWithParent({ tenant, run_id }: RunKey): boolean {
-    const parent_id = heads.get(tenant, run_id)?.run.parent_id ?? null;
-    return parent_id !== null && leaseLost(tenant, parent_id);
+  function leaseLost(tenant: string, run_id: string): boolean {
+    const root_id = heads.get(tenant, run_id)?.run.root_id ?? run_id;
+    return (leases.get(tenant, root_id)?.endsMs ?? Number.POSITIVE_INFINITY) <= awake();
   }
 
   return {
@@ -70,8 +69,9 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
         forget(tenant, run_id);
         return;
       }
-      // A new run starts its lease; later it is renewed by whoever writes it, not by what the server adds.
-      if (!leases.has(tenant, run_id)) renew(head);
+      live.set(tenant, run_id, true);
+      // A new tree starts its lease; later it is renewed by whoever writes it, not by what the server adds.
+      if (head.run.parent_id === null && !leases.has(tenant, run_id)) renew(head);
       // Most runs have no open request, and some have thousands that are answered.
       const isAsking = head.asked.open > 0 && Object.values(head.requests).some(mayExpire);
       if (head.groups.length === 0 && !isAsking) restless.delete(tenant, run_id);
@@ -81,7 +81,7 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
     },
     forget,
     waiting: (tenant) => waiting.of(tenant).values(),
-    liveRuns: (tenant) => (tenant === undefined ? leases : leases.of(tenant)).size,
+    liveRuns: (tenant) => (tenant === undefined ? live : live.of(tenant)).size,
     renew,
     leaseLost,
     due() {
@@ -89,7 +89,7 @@ export function watch(clock: Clock, heads: RunMap<Head>): Watch {
       const nowMs = clock.now();
       const awakeMs = awake();
       for (const { key, endsMs } of leases.values()) {
-        if (endsMs <= awakeMs && !endsWithParent(key)) found.push({ why: "lease", key });
+        if (endsMs <= awakeMs) found.push({ why: "lease", key });
       }
       for (const key of restless.values()) {
         const head = heads.get(key.tenant, key.run_id);
