@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { InboxItem, RunState, View } from "@runwire/protocol";
+import { type InboxItem, type RunState, RunwireError, type View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head } from "./log/head.js";
 import type { Allowance, BlobRef } from "./log/record.js";
@@ -14,11 +14,19 @@ export interface RunKey {
   readonly run_id: string;
 }
 
+/** The disk failed in the middle of a write: a restart may find all of it, or nothing. */
+export class InDoubt extends RunwireError {
+  constructor(detail: string) {
+    super("KAI-SERVER-STORE-0001", detail);
+  }
+}
+
 export interface Store {
   /**
    * Runs `decide` inside a transaction, with the heads of the run's whole tree held still, and answers what it
    * returned once that is durable. All or nothing: a throw refuses this append alone and stores nothing of it.
    * `decide` is pure but for the commit it writes to, and may be called again when the store must retry.
+   * Only where the disk fails in the middle of a write nobody knows: that rejects with `InDoubt`.
    */
   append<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
 

@@ -16,7 +16,7 @@ import { endsBetween, type Head } from "../../log/head.js";
 import type { Record } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { RunMap } from "../../run-map.js";
-import type { StoreObserver } from "../../store.js";
+import { InDoubt, type StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import { type Batch, changesLogs, type KeptHead, newBatch, writesOf } from "./batch.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
@@ -289,6 +289,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         }
       } catch (error) {
         observe?.compactionFailed(error);
+        // Without the step it would only be refused: whether it is stored is what nobody knows.
+        if (error instanceof InDoubt) throw error;
         if (writer.condition === "ok") step?.failed();
       }
       // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
