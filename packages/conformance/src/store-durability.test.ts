@@ -444,6 +444,21 @@ describe("a feed of which the oldest entries are no longer kept", () => {
       expect(await entriesAfter(4)).toEqual([5, 6]);
       expect(await entriesAfter(6)).toEqual([]);
     }));
+
+  it("has no holes, wherever the clock stood when entries came", () =>
+    onTrial(openSqlite(server), async (trial) => {
+      const feed = { tenant, run_id: `feed:${tenant}:runs` };
+      await newRun(trial);
+      trial.clock.jump(10 * limits.feedAgeMs);
+      await newRun(trial);
+      trial.clock.jump(-10 * limits.feedAgeMs);
+      await newRun(trial);
+      trial.clock.pass(limits.feedAgeMs + 1);
+      await newRun(trial);
+      await trial.store.prune();
+      const { events } = await trial.store.read(feed, "default", 2, 1024 * 1024);
+      expect(events.map((e) => e.pos)).toEqual([3, 4, 5, 6, 7, 8]);
+    }));
 });
 
 describe("a store that is closed", () => {
