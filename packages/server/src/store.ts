@@ -80,7 +80,7 @@ export interface Store {
   /** A blob that a run of this tenant refers to; undefined where none does. */
   blob(tenant: string, ref: string): Promise<BlobRef | undefined>;
 
-  /** Transcripts kept so that a fold need not begin at the first event. */
+  /** Transcripts kept so that a fold need not begin at the first event: none before one that is kept already. */
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(key: RunKey, view: View, pos: number): Promise<KeptSnapshot | undefined>;
 
