@@ -58,7 +58,7 @@ export const limits = {
   runsPerStreamMax: 50,
   /** A page of `/events` and of the run list. */
   pageEventsMax: 1000,
-  /** A page of `/events` ends with the event that makes it this large, however few it holds. */
+  /** A page of `/events` or of a list ends with what makes it this large, however little it holds. */
   pageBytesMax: 16 * 1024 * 1024,
   pageRunsMax: 200,
   /** Children that a run's record names; a page of them tells of the others. */

@@ -18,6 +18,12 @@ export interface SessionRow {
   readonly run_id: string;
 }
 
+export interface StoredRun {
+  readonly head: Head;
+  /** About what it takes as a text. */
+  readonly bytes: number;
+}
+
 export interface TitledTurn {
   readonly run_id: string;
   readonly title: string;
@@ -25,8 +31,8 @@ export interface TitledTurn {
 
 export interface Catalogue {
   head(tenant: string, log: string): Head | undefined;
-  /** Roots of a tenant below a run id, newest first, as far as the file knows them. */
-  roots(tenant: string, query: RunQuery, below: string): readonly Head[];
+  /** Roots of a tenant below a run id, newest first, as far as the file knows them: row by row. */
+  roots(tenant: string, query: RunQuery, below: string): Iterable<StoredRun>;
   /** The first turn of a session that has a title, as far as the file knows. */
   titledTurn(tenant: string, session_id: string): TitledTurn | undefined;
   /** Turns of a session that live, oldest first: row by row. */
@@ -61,31 +67,34 @@ export function catalogue(reader: Reader): Catalogue {
   const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
   // Each list has an index of its own: of the runs that it does not show there may be a million. Without statistics the
   // planner takes the primary key, and walks through all runs of the tenant: it is told.
-  const pageOf = (index: string, which: string): Query =>
+  const rootsIn = (index: string, which: string): Query =>
     reader.prepare(
       `${selectFrom(`runs INDEXED BY ${index}`)} WHERE runs.tenant = ?1 AND parent_id IS NULL AND run_id < ?2
-       AND ${which} ORDER BY run_id DESC LIMIT ?3`,
+       AND ${which} ORDER BY run_id DESC`,
     );
-  const pages = {
-    all: pageOf("runs_roots", "true"),
-    live: pageOf("runs_live", "state IS NULL AND (?4 IS NULL OR agent = ?4)"),
-    ofAgent: pageOf("runs_by_agent", "agent = ?4"),
-    ofState: pageOf("runs_by_state", "state = ?4"),
-    ofBoth: pageOf("runs_by_agent_and_state", "agent = ?4 AND state = ?5"),
-    ofSession: pageOf(
+  const rootsOf = {
+    all: rootsIn("runs_roots", "true"),
+    live: rootsIn("runs_live", "state IS NULL AND (?3 IS NULL OR agent = ?3)"),
+    ofAgent: rootsIn("runs_by_agent", "agent = ?3"),
+    ofState: rootsIn("runs_by_state", "state = ?3"),
+    ofBoth: rootsIn("runs_by_agent_and_state", "agent = ?3 AND state = ?4"),
+    ofSession: rootsIn(
       "runs_by_session",
-      "session_id = ?4 AND (?5 IS NULL OR agent = ?5) AND (?6 IS NULL OR state IS NULL OR state = ?6)",
+      "session_id = ?3 AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR state IS NULL OR state = ?5)",
     ),
   };
 
-  function roots(tenant: string, { state, session_id, agent, limit }: RunQuery, below: string): unknown[] {
-    const page = [tenant, below, limit] as const;
+  function roots(tenant: string, { state, session_id, agent }: RunQuery, below: string): Iterable<unknown> {
+    const from = [tenant, below] as const;
     if (session_id !== undefined)
-      return pages.ofSession.all(...page, session_id, agent ?? null, state ?? null);
-    if (state !== undefined && !isFinal(state as RunState)) return pages.live.all(...page, agent ?? null);
+      return rootsOf.ofSession.iterate(...from, session_id, agent ?? null, state ?? null);
+    if (state !== undefined && !isFinal(state as RunState))
+      return rootsOf.live.iterate(...from, agent ?? null);
     if (agent === undefined)
-      return state === undefined ? pages.all.all(...page) : pages.ofState.all(...page, state);
-    return state === undefined ? pages.ofAgent.all(...page, agent) : pages.ofBoth.all(...page, agent, state);
+      return state === undefined ? rootsOf.all.iterate(...from) : rootsOf.ofState.iterate(...from, state);
+    return state === undefined
+      ? rootsOf.ofAgent.iterate(...from, agent)
+      : rootsOf.ofBoth.iterate(...from, agent, state);
   }
   const titledTurn = reader.prepare(
     `SELECT log AS run_id, head ->> '$.title' AS title FROM heads INDEXED BY heads_titled
@@ -128,7 +137,10 @@ export function catalogue(reader: Reader): Catalogue {
       const row = one.get(tenant, log) as RunRow | undefined;
       return row === undefined ? undefined : headOf(row);
     },
-    roots: (tenant, query, below) => (roots(tenant, query, below) as RunRow[]).map(headOf),
+    *roots(tenant, query, below) {
+      for (const row of roots(tenant, query, below) as Iterable<RunRow>)
+        yield { head: headOf(row), bytes: (row.head ?? row.record).length };
+    },
     titledTurn: (tenant, session_id) => titledTurn.get(tenant, session_id) as TitledTurn | undefined,
     *liveTurns(tenant, session_id) {
       for (const row of liveTurns.iterate(tenant, session_id)) yield (row as { run_id: string }).run_id;

@@ -1,10 +1,11 @@
 // Lists of runs and sessions, newest first, and of children: the order is the file's, and what is told of a run its
 // head's, which is newer in memory.
 
+import { limits } from "@runwire/protocol";
 import type { Head } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
-import type { RunQuery, Session, Store } from "../../store.js";
-import type { Catalogue } from "./catalogue.js";
+import type { RunPage, RunQuery, Session, Store } from "../../store.js";
+import type { Catalogue, StoredRun } from "./catalogue.js";
 import type { GroupCommit } from "./group-commit.js";
 
 export interface ListParts {
@@ -18,25 +19,39 @@ export function lists({
   heads,
   commits,
 }: ListParts): Pick<Store, "listRuns" | "session" | "listSessions" | "children"> {
-  /** Roots below the cursor, a page at a time. */
-  function* roots(tenant: string, query: RunQuery): Generator<Head> {
-    let below = query.cursor ?? "\uffff";
-    for (;;) {
-      const page = runs.roots(tenant, query, below);
-      for (const stored of page) {
-        below = stored.run.run_id;
-        if (!commits.isArriving(tenant, below)) yield heads.get(tenant, below) ?? stored;
-      }
-      if (page.length < query.limit) return;
+  /** What a list shows, below its cursor. */
+  function* roots(tenant: string, query: RunQuery): Generator<StoredRun> {
+    for (const stored of runs.roots(tenant, query, query.cursor ?? "\uffff")) {
+      const { run_id } = stored.head.run;
+      if (commits.isArriving(tenant, run_id)) continue;
+      const head = heads.get(tenant, run_id) ?? stored.head;
+      if (query.state === undefined || head.state === query.state) yield { ...stored, head };
     }
   }
 
-  function sessionOf(tenant: string, session_id: string, limit: number): Session | undefined {
-    const turns: Head[] = [];
-    for (const head of roots(tenant, { session_id, limit })) if (turns.push(head) === limit) break;
+  function pageOf(tenant: string, query: RunQuery): RunPage & { readonly bytes: number } {
+    const found: Head[] = [];
+    let bytes = 0;
+    for (const { head, bytes: more } of roots(tenant, query)) {
+      found.push(head);
+      bytes += more;
+      // By bytes too: what is small by count may be more than fits into one text.
+      if (found.length === query.limit || bytes >= limits.pageBytesMax)
+        return { heads: found, next: head.run.run_id, bytes };
+    }
+    return { heads: found, next: null, bytes };
+  }
+
+  function sessionOf(
+    tenant: string,
+    session_id: string,
+    limit: number,
+  ): { readonly session: Session; readonly bytes: number } | undefined {
+    const { heads: turns, bytes } = pageOf(tenant, { session_id, limit });
     if (turns.length === 0) return undefined;
     const turns_total = runs.turnsTotal(tenant, session_id) - commits.turnsArriving(tenant, session_id);
-    return { session_id, title: firstTitle(tenant, session_id), turns: turns.reverse(), turns_total };
+    const title = firstTitle(tenant, session_id);
+    return { session: { session_id, title, turns: turns.toReversed(), turns_total }, bytes };
   }
 
   function firstTitle(tenant: string, session_id: string): string | null {
@@ -65,20 +80,24 @@ export function lists({
 
   return {
     async listRuns(tenant, query) {
-      const found: Head[] = [];
-      for (const head of roots(tenant, query)) {
-        if (query.state !== undefined && head.state !== query.state) continue;
-        if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
-      }
-      return { heads: found, next: null };
+      const { heads, next } = pageOf(tenant, query);
+      return { heads, next };
     },
 
-    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit),
+    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit)?.session,
 
     async listSessions(tenant, { limit, cursor = "\uffff" }) {
       const page = runs.sessions(tenant, limit, cursor);
-      const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
-      return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
+      const sessions: Session[] = [];
+      let bytes = 0;
+      for (const { session_id, run_id } of page) {
+        const found = sessionOf(tenant, session_id, 1);
+        if (found === undefined) continue;
+        sessions.push(found.session);
+        bytes += found.bytes;
+        if (bytes >= limits.pageBytesMax) return { sessions, next: run_id };
+      }
+      return { sessions, next: page.length < limit ? null : (page.at(-1)?.run_id ?? null) };
     },
 
     async children({ tenant, run_id }, { limit, cursor = "" }) {
