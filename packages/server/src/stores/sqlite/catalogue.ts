@@ -37,7 +37,8 @@ export interface Catalogue {
   titledTurn(tenant: string, session_id: string): TitledTurn | undefined;
   /** Turns of a session that live, oldest first: row by row. */
   liveTurns(tenant: string, session_id: string): Iterable<string>;
-  turnsTotal(tenant: string, session_id: string): number;
+  /** How many turns a session has, without these: the file may know them already. */
+  turnsTotal(tenant: string, session_id: string, without: readonly string[]): number;
   /** Sessions by the ids of their last turns, below one, newest first. */
   sessions(tenant: string, limit: number, below: string): readonly SessionRow[];
   /** Children of a run above a run id, by their ids. */
@@ -104,7 +105,11 @@ export function catalogue(reader: Reader): Catalogue {
     `SELECT run_id FROM runs INDEXED BY runs_live_turns
      WHERE tenant = ? AND session_id = ? AND parent_id IS NULL AND state IS NULL ORDER BY run_id`,
   );
-  const turnsTotal = reader.prepare("SELECT turns FROM sessions WHERE tenant = ? AND session_id = ?");
+  // One statement: between two of them a commit may come.
+  const turnsTotal = reader.prepare(
+    `SELECT turns - (SELECT count(*) FROM json_each(?3) CROSS JOIN runs WHERE tenant = ?1 AND run_id = value) AS turns
+     FROM sessions WHERE tenant = ?1 AND session_id = ?2`,
+  );
   const sessions = reader.prepare(
     `SELECT session_id, last_turn AS run_id FROM sessions INDEXED BY sessions_by_last_turn
      WHERE tenant = ? AND last_turn < ? ORDER BY last_turn DESC LIMIT ?`,
@@ -145,8 +150,12 @@ export function catalogue(reader: Reader): Catalogue {
     *liveTurns(tenant, session_id) {
       for (const row of liveTurns.iterate(tenant, session_id)) yield (row as { run_id: string }).run_id;
     },
-    turnsTotal: (tenant, session_id) =>
-      (turnsTotal.get(tenant, session_id) as { turns: number } | undefined)?.turns ?? 0,
+    turnsTotal(tenant, session_id, without) {
+      const row = turnsTotal.get(tenant, session_id, JSON.stringify(without)) as
+        | { turns: number }
+        | undefined;
+      return row?.turns ?? 0;
+    },
     sessions: (tenant, limit, below) => sessions.all(tenant, below, limit) as unknown as SessionRow[],
     children: (tenant, parent_id, limit, above) =>
       (children.all(tenant, parent_id, above, limit) as { run_id: string }[]).map(({ run_id }) => run_id),

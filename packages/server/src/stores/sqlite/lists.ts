@@ -49,7 +49,7 @@ export function lists({
   ): { readonly session: Session; readonly bytes: number } | undefined {
     const { heads: turns, bytes } = pageOf(tenant, { session_id, limit });
     if (turns.length === 0) return undefined;
-    const turns_total = runs.turnsTotal(tenant, session_id) - commits.turnsArriving(tenant, session_id);
+    const turns_total = runs.turnsTotal(tenant, session_id, commits.turnsArriving(tenant, session_id));
     const title = firstTitle(tenant, session_id);
     return { session: { session_id, title, turns: turns.toReversed(), turns_total }, bytes };
   }
