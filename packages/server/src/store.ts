@@ -212,8 +212,9 @@ export interface ChildPage {
 /** A session has turns; each is a root run. */
 export interface Session {
   readonly session_id: string;
-  /** The first that any of its turns was given. */
+  /** The first that any of its turns was given, and that turn. */
   readonly title: string | null;
+  readonly titledBy: string | null;
   /** Oldest first. */
   readonly turns: readonly Head[];
   /** With those before them. */

@@ -165,7 +165,7 @@ async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun
       ...(history === undefined ? {} : { history: history.told }),
     },
     ...(history === undefined ? {} : { turnBefore: history.run_id }),
-    ...(before?.title == null ? {} : { title: before.title }),
+    ...(before?.titledBy == null ? {} : { titledBy: before.titledBy }),
   };
 }
 

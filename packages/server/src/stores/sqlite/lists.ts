@@ -5,7 +5,7 @@ import { limits } from "@runwire/protocol";
 import type { Head } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
 import type { RunPage, RunQuery, Session, Store } from "../../store.js";
-import type { Catalogue, StoredRun } from "./catalogue.js";
+import type { Catalogue, StoredRun, TitledTurn } from "./catalogue.js";
 import type { GroupCommit } from "./group-commit.js";
 
 export interface ListParts {
@@ -50,20 +50,20 @@ export function lists({
     const { heads: turns, bytes } = pageOf(tenant, { session_id, limit });
     if (turns.length === 0) return undefined;
     const turns_total = runs.turnsTotal(tenant, session_id, commits.turnsArriving(tenant, session_id));
-    const title = firstTitle(tenant, session_id);
-    return { session: { session_id, title, turns: turns.toReversed(), turns_total }, bytes };
+    const { title = null, run_id: titledBy = null } = firstTitled(tenant, session_id) ?? {};
+    return { session: { session_id, title, titledBy, turns: turns.toReversed(), turns_total }, bytes };
   }
 
-  function firstTitle(tenant: string, session_id: string): string | null {
+  function firstTitled(tenant: string, session_id: string): TitledTurn | undefined {
     const titleOf = (run_id: string): string | null => heads.get(tenant, run_id)?.title ?? null;
     const stored = runs.titledTurn(tenant, session_id);
     // The file learns a turn's title when its events are compacted, or it ends.
     for (const run_id of runs.liveTurns(tenant, session_id)) {
       if (stored !== undefined && run_id >= stored.run_id) break;
       const title = titleOf(run_id);
-      if (title !== null) return title;
+      if (title !== null) return { run_id, title };
     }
-    return stored === undefined ? null : (titleOf(stored.run_id) ?? stored.title);
+    return stored && { ...stored, title: titleOf(stored.run_id) ?? stored.title };
   }
 
   /** Children above the cursor, a page at a time. */
