@@ -36,11 +36,15 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What a data folder holds, opened. `through` may stand between the count and the files. */
-function open(through: (blobs: Blobs) => Blobs = (blobs) => blobs) {
+function open(
+  through: (blobs: Blobs) => Blobs = (blobs) => blobs,
+  openWriter?: server.SqliteOptions["openWriter"],
+) {
   const store = server.sqliteStore({
     path: join(folder, "runwire.db"),
     durability: "os",
     clock: server.systemClock,
+    ...(openWriter === undefined ? {} : { openWriter }),
   });
   const inFolder = server.folderBlobs({ path: join(folder, "blobs"), durability: "os" });
   const blobs = server.countedBlobs(through(inFolder), store);
@@ -209,6 +213,47 @@ describe("blobs", { timeout: lawMsMax }, () => {
     await ingest.append(key, contents.map(toolEnd));
     expect(files()).toEqual(contents.map((text) => `acme/${refOf(text)}`).sort());
     await close();
+  });
+
+  it("stay where nobody knows whether their events are stored, until the next start knows [RW-BLOB-5]", async () => {
+    let isFailing = false;
+    const committing: (() => Promise<void>)[] = [];
+    const { ingest, close } = open(undefined, (path, durability) => {
+      const writer = server.writerHere(path, durability);
+      return {
+        ...writer,
+        async write(list) {
+          if (!isFailing) return writer.write(list);
+          committing.push(() => writer.write(list));
+          throw new server.InDoubt("disk I/O error");
+        },
+      };
+    });
+    const [stored, lost] = contents as [string, string];
+    const keys = [];
+    for (let i = 0; i < 2; i++)
+      keys.push({ tenant: "acme", run_id: (await ingest.create("acme", newRun)).run_id });
+    const [key, other] = keys as [server.RunKey, server.RunKey];
+    isFailing = true;
+    for (const output of [stored, lost])
+      expect(await codeOf(ingest.append(key, [toolEnd(output)]))).toBe("KAI-SERVER-STORE-0001");
+    isFailing = false;
+    // Another one that is refused with the same bytes removes nothing either.
+    let tries = 0;
+    const refused = ingest.change(other, (commit) => {
+      commit.write(other.run_id, toolEnd(stored));
+      if (++tries > 1) throw new RunwireError("KAI-RUN-STATE-0001");
+    });
+    expect(await codeOf(refused)).toBe("KAI-RUN-STATE-0001");
+    expect(files()).toEqual([stored, lost].map((text) => `acme/${refOf(text)}`).sort());
+    // One of them was on the disk after all.
+    await committing[0]?.();
+    await close();
+    const again = open();
+    await again.blobs.clean();
+    expect(files()).toEqual([`acme/${refOf(stored)}`]);
+    expect(await again.store.blob("acme", refOf(stored))).toBeDefined();
+    await again.close();
   });
 
   it("that cannot be removed keep no others from going, of no tenant [RW-BLOB-5]", async () => {

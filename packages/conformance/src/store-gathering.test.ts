@@ -143,6 +143,20 @@ describe("what comes while a batch is on its way to the disk", () => {
       expect(await third).toMatchObject({ first_pos: 5 });
     }));
 
+  it("is not counted among the turns of its session, nor are others fewer for it", () =>
+    onHeldDisk(async ({ disk, ingest, store }) => {
+      const create = () => ingest.create(tenant, { ...asked(), session_id: "ses_1" });
+      const totals: (number | undefined)[] = [];
+      for (let turns = 0; turns < 3; turns++) {
+        const creating = create();
+        await settled();
+        totals.push((await store.session(tenant, "ses_1", 10))?.turns_total);
+        await disk.answer(true);
+        await creating;
+      }
+      expect(totals).toEqual([undefined, 1, 2]);
+    }));
+
   it("is decided anew where the disk refuses that batch: numbers, and who is refused", () =>
     onHeldDisk(async ({ disk, ingest, store }) => {
       const creating = newRun({ ingest });

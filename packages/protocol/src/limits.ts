@@ -27,6 +27,8 @@ export const limits = {
   lineBytesMax: 8 * 1024 * 1024 + 64 * 1024,
   /** The body of a request that is not an append. */
   controlBytesMax: 4 * 1024 * 1024,
+  /** A run's `metadata` as JSON text: it stays with the run's head, and goes into every list. */
+  metadataBytesMax: 64 * 1024,
   /** What is sent to a server: levels of JSON, and keys of all its objects together. */
   jsonDepthMax: 64,
   jsonKeysMax: 10_000,
@@ -56,7 +58,7 @@ export const limits = {
   runsPerStreamMax: 50,
   /** A page of `/events` and of the run list. */
   pageEventsMax: 1000,
-  /** A page of `/events` ends with the event that makes it this large, however few it holds. */
+  /** A page of `/events` or of a list ends with what makes it this large, however little it holds. */
   pageBytesMax: 16 * 1024 * 1024,
   pageRunsMax: 200,
   /** Children that a run's record names; a page of them tells of the others. */

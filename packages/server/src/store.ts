@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import type { InboxItem, RunState, View } from "@runwire/protocol";
+import { type InboxItem, type RunState, RunwireError, type View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head } from "./log/head.js";
 import type { Allowance, BlobRef } from "./log/record.js";
@@ -14,11 +14,19 @@ export interface RunKey {
   readonly run_id: string;
 }
 
+/** The disk failed in the middle of a write: a restart may find all of it, or nothing. */
+export class InDoubt extends RunwireError {
+  constructor(detail: string) {
+    super("KAI-SERVER-STORE-0001", detail);
+  }
+}
+
 export interface Store {
   /**
    * Runs `decide` inside a transaction, with the heads of the run's whole tree held still, and answers what it
    * returned once that is durable. All or nothing: a throw refuses this append alone and stores nothing of it.
    * `decide` is pure but for the commit it writes to, and may be called again when the store must retry.
+   * Only where the disk fails in the middle of a write nobody knows: that rejects with `InDoubt`.
    */
   append<T>(key: RunKey, decide: (commit: Commit) => T): Promise<T>;
 
@@ -72,7 +80,7 @@ export interface Store {
   /** A blob that a run of this tenant refers to; undefined where none does. */
   blob(tenant: string, ref: string): Promise<BlobRef | undefined>;
 
-  /** Transcripts kept so that a fold need not begin at the first event. */
+  /** Transcripts kept so that a fold need not begin at the first event: none before one that is kept already. */
   keepSnapshot(key: RunKey, view: View, pos: number, transcriptText: string): Promise<void>;
   snapshotBefore(key: RunKey, view: View, pos: number): Promise<KeptSnapshot | undefined>;
 
@@ -204,8 +212,9 @@ export interface ChildPage {
 /** A session has turns; each is a root run. */
 export interface Session {
   readonly session_id: string;
-  /** The first that any of its turns was given. */
+  /** The first that any of its turns was given, and that turn. */
   readonly title: string | null;
+  readonly titledBy: string | null;
   /** Oldest first. */
   readonly turns: readonly Head[];
   /** With those before them. */

@@ -1,5 +1,5 @@
-// Transcripts at any point of a log. A fold starts at the nearest kept transcript; one is kept only when the
-// log has grown by that transcript's own size since the last, so keeping them stays linear in the log.
+// Transcripts at any point of a log. A fold starts at the nearest kept transcript; one is kept only beyond the last,
+// when the log has grown by that transcript's own size since, so keeping them stays linear in the log.
 
 import { emptyTranscript, reduceAll, type Transcript, type View } from "@runwire/protocol";
 import { weightOf } from "./log/record.js";

@@ -3,7 +3,7 @@
 import type { Facts } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { expect, it } from "vitest";
-import { allEvents, call, codeOf, control, runPath, say } from "./calls.js";
+import { allEvents, append, call, codeOf, control, lifecycle, runPath, say } from "./calls.js";
 import { muteAgent } from "./mute-agent.js";
 import { underTest } from "./under-test.js";
 
@@ -67,4 +67,21 @@ it("a turn goes on from the one before, where the last is erased meanwhile [RW-T
     messages: ["first", "third"].map((content) => ({ role: "user", content })),
     history: { turns: 1 },
   });
+});
+
+it("a turn is not called by one that is erased meanwhile [RW-TURN-2] [RW-ERASE-1]", async () => {
+  const session_id = "sess_called";
+  const titled = await begin({ producer: "external", session_id });
+  await append(server.url, titled, say("title", { title: "the secret" }), lifecycle("done"));
+  const titleOf = async (run_id: string): Promise<unknown> =>
+    (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.title;
+  const second = await begin({ prompt: "second", session_id });
+  expect(await titleOf(second)).toBe("the secret");
+  await erase(second);
+  const third = await begin({ producer: "external", session_id });
+  await append(server.url, third, lifecycle("done"));
+  meanwhile = () => erase(titled);
+  const last = await begin({ prompt: "last", session_id });
+  expect(await titleOf(last)).toBeNull();
+  expect((await call(server.url, "GET", `/v1/agent/sessions/${session_id}`)).body.title).toBeNull();
 });

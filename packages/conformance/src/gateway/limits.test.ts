@@ -194,7 +194,25 @@ const sizes: { readonly [what: string]: SizeCase } = {
   },
 };
 
+/** `{"a":"…"}` of as many bytes, in characters of three. */
+const bulk = (bytes: number): Facts => ({ a: "€".repeat((bytes - 8) / 3) });
+
 describe("the limit of", () => {
+  it("a run's metadata is 413 with its name [RW-LIMIT-1]", async () => {
+    const { acme } = await served({});
+    const created = (metadata: Facts) =>
+      acme.call("POST", "/v1/agent/runs", { producer: "external", metadata });
+    const bytesMax = 64 * 1024;
+    const fits = bulk(bytesMax);
+    expect(Buffer.byteLength(JSON.stringify(fits))).toBe(bytesMax - 2);
+    expect((await created(fits)).status).toBe(201);
+    const runs = (await acme.call("GET", "/v1/agent/runs")).text;
+    const refused = await created(bulk(bytesMax + 3));
+    expect([refused.status, codeOf(refused)]).toEqual([413, "KAI-REQUEST-SIZE-0001"]);
+    expect(messageOf(refused)).toContain(`\`metadata\` may have ${bytesMax} bytes`);
+    expect((await acme.call("GET", "/v1/agent/runs")).text).toBe(runs);
+  });
+
   it.each(Object.entries(sizes))(
     "%s is the operator's, and what is over it stores nothing [RW-LIMIT-1]",
     async (_, { limits, status, code, names, fits, exceeds }) => {

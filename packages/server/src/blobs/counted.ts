@@ -3,6 +3,7 @@
 //
 //   put ─▶ commit        a blob is there before anything refers to it, and is held until that is decided
 //   refused, or erased   a blob that nobody refers to or holds is removed
+//   in doubt             it is held for good: the next start knows whether something refers to it
 //
 // All that happens to one blob happens in turn. Whoever removes looks first whether it is held, and whoever holds
 // says so before its turn comes: so the same bytes, stored by one while another erases or is refused, are there in

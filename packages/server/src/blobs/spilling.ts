@@ -4,7 +4,7 @@
 
 import type { Draft } from "@runwire/protocol";
 import type { Commit } from "../log/commit.js";
-import type { Store } from "../store.js";
+import { InDoubt, type Store } from "../store.js";
 import { spillDraft } from "./attached.js";
 import type { CountedBlobs } from "./counted.js";
 import type { NewBlob, Spilled } from "./spill.js";
@@ -33,6 +33,8 @@ export function spilling(append: Append, blobs: CountedBlobs): Append {
             return value;
           });
         } catch (error) {
+          // What may be stored after all refers to them: they stay held, and the next start knows.
+          if (error instanceof InDoubt) held.clear();
           if (!(error instanceof NotStored) || tries === triesMax) throw error;
         }
         for (const ref of missing.keys()) held.add(ref);

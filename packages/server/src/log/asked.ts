@@ -19,7 +19,7 @@ export interface ShownPlan {
   readonly steps_total: number;
 }
 
-const textCharsMax = 1024;
+export const textCharsMax = 1024;
 export const nameCharsMax = 200;
 const promptCharsMax = 100;
 const choicesMax = 20;

@@ -28,6 +28,8 @@ it("a head stays small, however much its run has used and was answered", () => {
     events.push(["clarify.resolved", { clarify_id: `clar_${i}`, answer: long, outcome: "answered" }]);
     events.push(["approval.requested", { approval_id: `appr_${i}` }]);
     events.push(["approval.resolved", { approval_id: `appr_${i}`, decision: long, input: { long } }]);
+    events.push(["run.lifecycle", { state: "paused", reason: long }]);
+    if (i % 2 === 0) events.push(["control.requested", { action: "pause", reason: long }]);
   }
   const head = headAfter(events);
   expect(head.usage.tokens).toBe(20);

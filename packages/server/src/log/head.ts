@@ -19,7 +19,15 @@ import {
   withMember,
   withoutMember,
 } from "@runwire/protocol";
-import { type Asked, nameCharsMax, type ShownPlan, shownPlan, shownPrompt, textOf } from "./asked.js";
+import {
+  type Asked,
+  nameCharsMax,
+  type ShownPlan,
+  shownPlan,
+  shownPrompt,
+  textCharsMax,
+  textOf,
+} from "./asked.js";
 import { covered, type Group, isModelText, pended } from "./groups.js";
 import type { Place, ProducerMark, Record } from "./record.js";
 import { ask, newRequest, type RequestCounts, type Requests, resolve } from "./requests.js";
@@ -43,6 +51,7 @@ export interface Head {
   readonly lastId: string;
   /** Null before event 1, and for feeds. */
   readonly state: RunState | null;
+  /** Its beginning. */
   readonly reason: string | null;
   readonly ended_at: string | null;
   /** When text or reasoning, or a tick, last went to the default log. */
@@ -191,7 +200,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
   switch (record.type) {
     case "run.lifecycle":
       head.state = p.state as RunState;
-      head.reason = (p.reason as string | null | undefined) ?? null;
+      head.reason = textOf(p.reason, textCharsMax);
       head.awaiting =
         head.state === "awaiting_approval"
           ? { id: record.id, at: record.ts, prompt_preview: head.prompt_preview }
@@ -203,8 +212,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
     case "control.requested":
       // What its parent's pause had paused is paused for itself from here on, and no change of the state tells of it.
-      if (p.action === "pause" && head.state === "paused")
-        head.reason = typeof p.reason === "string" ? p.reason : null;
+      if (p.action === "pause" && head.state === "paused") head.reason = textOf(p.reason, textCharsMax);
       break;
     case "turn.submitted":
       head.prompt_preview = shownPrompt(p.messages);

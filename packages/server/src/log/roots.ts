@@ -25,8 +25,8 @@ export interface NewRun {
   readonly turnBefore?: string;
   /** The run that it takes the place of: that is aborted in the same commit, if it lives. */
   readonly rewinds?: string;
-  /** What its session is called already. */
-  readonly title?: string;
+  /** The turn that its session is called by already. */
+  readonly titledBy?: string;
   /** The trace that it is a part of, as whoever asked for it has named it. */
   readonly scope?: Scope;
 }
@@ -85,7 +85,9 @@ export function beginRoot(
     payload: { ...turn, ...(forked_from && { forked_from }) },
     ...(scope && { scope }),
   });
-  if (run.title !== undefined) commit.write(run_id, { type: "title", payload: { title: run.title } });
+  // As of this commit: where that turn was erased meanwhile, its title is too.
+  const title = run.titledBy === undefined ? null : (commit.head(run.titledBy)?.title ?? null);
+  if (title !== null) commit.write(run_id, { type: "title", payload: { title } });
   return { run_id, session_id, state, forked_from };
 }
 

@@ -135,6 +135,11 @@ export async function beginAsked(
 async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun>): Promise<NewRun> {
   const { prompt, messages, tools, approvals, got_adaptive, fallback_models, budget_usd } = body;
   if (prompt != null && messages != null) throw wrongBody("send `prompt` or `messages`, not both");
+  const metadata = body.metadata ?? {};
+  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax) {
+    const detail = `\`metadata\` may have ${limits.metadataBytesMax} bytes`;
+    throw new RunwireError("KAI-REQUEST-SIZE-0001", detail);
+  }
   const external = body.producer != null;
   if (!external && rooms.agent !== undefined) checkAsking(body);
   const asking = messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]);
@@ -148,7 +153,7 @@ async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun
     session_id: body.session_id ?? null,
     planning_gate:
       body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate(body.agent ?? null) ?? "off")),
-    metadata: body.metadata ?? {},
+    metadata,
     external,
     lease_ms: body.lease_ms ?? limits.leaseMsDefault,
     asked: {
@@ -160,7 +165,7 @@ async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun
       ...(history === undefined ? {} : { history: history.told }),
     },
     ...(history === undefined ? {} : { turnBefore: history.run_id }),
-    ...(before?.title == null ? {} : { title: before.title }),
+    ...(before?.titledBy == null ? {} : { titledBy: before.titledBy }),
   };
 }
 

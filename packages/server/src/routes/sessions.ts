@@ -79,8 +79,8 @@ function shown({ session_id, title, turns, turns_total }: Session) {
 
 export interface TurnsBefore {
   readonly history: History | undefined;
-  /** What the session is called already. */
-  readonly title: string | null;
+  /** The turn that the session is called by already. */
+  readonly titledBy: string | null;
 }
 
 /** What a new turn takes over from the session it belongs to. */
@@ -91,5 +91,5 @@ export async function turnsBefore(
 ): Promise<TurnsBefore | undefined> {
   const session = await rooms.store.session(tenant, session_id, 1);
   if (session === undefined) return undefined;
-  return { history: await historyOf(rooms, tenant, session_id), title: session.title };
+  return { history: await historyOf(rooms, tenant, session_id), titledBy: session.titledBy };
 }

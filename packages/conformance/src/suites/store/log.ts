@@ -147,6 +147,18 @@ export function logLaws(open: Open): void {
       expect(entries).toBe(20);
     }));
 
+  it("a transcript is kept only beyond the last one: whoever asks backwards leaves none at every position", () =>
+    onTrial(open, async (trial) => {
+      const key = await newRun(trial);
+      const keptAt = async (pos: number) => (await trial.store.snapshotBefore(key, "full", pos))?.pos;
+      for (const pos of [9, 8, 7, 2, 9, 12, 11]) await trial.store.keepSnapshot(key, "full", pos, "{}");
+      const kept = await Promise.all([1, 8, 9, 11, 12, 100].map(keptAt));
+      expect(kept).toEqual([undefined, undefined, 9, 9, 12, 12]);
+      expect(await trial.store.snapshotBefore(key, "default", 100)).toBeUndefined();
+      await trial.store.keepSnapshot(key, "default", 3, "{}");
+      expect(await trial.store.snapshotBefore(key, "default", 100)).toMatchObject({ pos: 3 });
+    }));
+
   it("nothing follows the end of a run [RW-LOG-4]", () =>
     onTrial(open, async (trial) => {
       await fc.assert(

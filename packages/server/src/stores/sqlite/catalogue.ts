@@ -18,6 +18,12 @@ export interface SessionRow {
   readonly run_id: string;
 }
 
+export interface StoredRun {
+  readonly head: Head;
+  /** About what it takes as a text. */
+  readonly bytes: number;
+}
+
 export interface TitledTurn {
   readonly run_id: string;
   readonly title: string;
@@ -25,15 +31,16 @@ export interface TitledTurn {
 
 export interface Catalogue {
   head(tenant: string, log: string): Head | undefined;
-  /** Roots of a tenant below a run id, newest first, as far as the file knows them: in any state, or a final one. */
-  roots(tenant: string, query: RunQuery, below: string): readonly Head[];
+  /** Roots of a tenant below a run id, newest first, as far as the file knows them, in any state or a final one: row by row. */
+  roots(tenant: string, query: RunQuery, below: string): Iterable<StoredRun>;
   /** Runs of a tenant that live, below a run id, newest first; of a session its turns, and children among them else. */
   live(tenant: string, session_id: string | undefined, limit: number, below: string): readonly string[];
   /** The first turn of a session that has a title, as far as the file knows. */
   titledTurn(tenant: string, session_id: string): TitledTurn | undefined;
   /** Turns of a session that live, oldest first: row by row. */
   liveTurns(tenant: string, session_id: string): Iterable<string>;
-  turnsTotal(tenant: string, session_id: string): number;
+  /** How many turns a session has, without these: the file may know them already. */
+  turnsTotal(tenant: string, session_id: string, without: readonly string[]): number;
   /** Sessions by the ids of their last turns, below one, newest first. */
   sessions(tenant: string, limit: number, below: string): readonly SessionRow[];
   /** Children of a run above a run id, by their ids. */
@@ -63,29 +70,31 @@ export function catalogue(reader: Reader): Catalogue {
   const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
   // Each list has an index of its own: of the runs that it does not show there may be a million. Without statistics the
   // planner takes the primary key, and walks through all runs of the tenant: it is told.
-  const pageOf = (index: string, which: string): Query =>
+  const rootsIn = (index: string, which: string): Query =>
     reader.prepare(
       `${selectFrom(`runs INDEXED BY ${index}`)} WHERE runs.tenant = ?1 AND parent_id IS NULL AND run_id < ?2
-       AND ${which} ORDER BY run_id DESC LIMIT ?3`,
+       AND ${which} ORDER BY run_id DESC`,
     );
-  const pages = {
-    all: pageOf("runs_roots", "true"),
-    ofAgent: pageOf("runs_by_agent", "agent = ?4"),
-    ofState: pageOf("runs_by_state", "state = ?4"),
-    ofBoth: pageOf("runs_by_agent_and_state", "agent = ?4 AND state = ?5"),
-    ofSession: pageOf(
+  const rootsOf = {
+    all: rootsIn("runs_roots", "true"),
+    ofAgent: rootsIn("runs_by_agent", "agent = ?3"),
+    ofState: rootsIn("runs_by_state", "state = ?3"),
+    ofBoth: rootsIn("runs_by_agent_and_state", "agent = ?3 AND state = ?4"),
+    ofSession: rootsIn(
       "runs_by_session",
-      "session_id = ?4 AND (?5 IS NULL OR agent = ?5) AND (?6 IS NULL OR state = ?6)",
+      "session_id = ?3 AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR state = ?5)",
     ),
   };
 
-  function roots(tenant: string, { state, session_id, agent, limit }: RunQuery, below: string): unknown[] {
-    const page = [tenant, below, limit] as const;
+  function roots(tenant: string, { state, session_id, agent }: RunQuery, below: string): Iterable<unknown> {
+    const from = [tenant, below] as const;
     if (session_id !== undefined)
-      return pages.ofSession.all(...page, session_id, agent ?? null, state ?? null);
+      return rootsOf.ofSession.iterate(...from, session_id, agent ?? null, state ?? null);
     if (agent === undefined)
-      return state === undefined ? pages.all.all(...page) : pages.ofState.all(...page, state);
-    return state === undefined ? pages.ofAgent.all(...page, agent) : pages.ofBoth.all(...page, agent, state);
+      return state === undefined ? rootsOf.all.iterate(...from) : rootsOf.ofState.iterate(...from, state);
+    return state === undefined
+      ? rootsOf.ofAgent.iterate(...from, agent)
+      : rootsOf.ofBoth.iterate(...from, agent, state);
   }
   const liveRuns = reader.prepare(
     `SELECT run_id FROM runs INDEXED BY runs_live
@@ -104,7 +113,11 @@ export function catalogue(reader: Reader): Catalogue {
     `SELECT run_id FROM runs INDEXED BY runs_live_turns
      WHERE tenant = ? AND session_id = ? AND parent_id IS NULL AND state IS NULL ORDER BY run_id`,
   );
-  const turnsTotal = reader.prepare("SELECT turns FROM sessions WHERE tenant = ? AND session_id = ?");
+  // One statement: between two of them a commit may come.
+  const turnsTotal = reader.prepare(
+    `SELECT turns - (SELECT count(*) FROM json_each(?3) CROSS JOIN runs WHERE tenant = ?1 AND run_id = value) AS turns
+     FROM sessions WHERE tenant = ?1 AND session_id = ?2`,
+  );
   const sessions = reader.prepare(
     `SELECT session_id, last_turn AS run_id FROM sessions INDEXED BY sessions_by_last_turn
      WHERE tenant = ? AND last_turn < ? ORDER BY last_turn DESC LIMIT ?`,
@@ -137,7 +150,10 @@ export function catalogue(reader: Reader): Catalogue {
       const row = one.get(tenant, log) as RunRow | undefined;
       return row === undefined ? undefined : headOf(row);
     },
-    roots: (tenant, query, below) => (roots(tenant, query, below) as RunRow[]).map(headOf),
+    *roots(tenant, query, below) {
+      for (const row of roots(tenant, query, below) as Iterable<RunRow>)
+        yield { head: headOf(row), bytes: (row.head ?? row.record).length };
+    },
     live(tenant, session_id, limit, below) {
       const rows =
         session_id === undefined
@@ -149,8 +165,12 @@ export function catalogue(reader: Reader): Catalogue {
     *liveTurns(tenant, session_id) {
       for (const row of liveTurns.iterate(tenant, session_id)) yield (row as { run_id: string }).run_id;
     },
-    turnsTotal: (tenant, session_id) =>
-      (turnsTotal.get(tenant, session_id) as { turns: number } | undefined)?.turns ?? 0,
+    turnsTotal(tenant, session_id, without) {
+      const row = turnsTotal.get(tenant, session_id, JSON.stringify(without)) as
+        | { turns: number }
+        | undefined;
+      return row?.turns ?? 0;
+    },
     sessions: (tenant, limit, below) => sessions.all(tenant, below, limit) as unknown as SessionRow[],
     children: (tenant, parent_id, limit, above) =>
       (children.all(tenant, parent_id, above, limit) as { run_id: string }[]).map(({ run_id }) => run_id),

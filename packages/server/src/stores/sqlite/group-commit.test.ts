@@ -3,7 +3,8 @@ import { expect, it } from "vitest";
 import type { Commit } from "../../log/commit.js";
 import { feedHead, type Head } from "../../log/head.js";
 import { runMap } from "../../run-map.js";
-import { groupCommit } from "./group-commit.js";
+import { InDoubt } from "../../store.js";
+import { type GroupCommitParts, groupCommit } from "./group-commit.js";
 import { hotIndex } from "./hot.js";
 import type { Write } from "./schema.js";
 import { watch } from "./watch.js";
@@ -15,7 +16,7 @@ const heads = runMap<Head>();
 const written: Write[] = [];
 let isDamaged = false;
 
-function commitsHere() {
+function commitsHere(parts: Partial<GroupCommitParts> = {}) {
   return groupCommit({
     clock,
     age: { now: () => 0, save: () => ["setMeta", "age", ""] },
@@ -40,6 +41,7 @@ function commitsHere() {
     createdUnder: () => undefined,
     lastRow: 0,
     moved: () => {},
+    ...parts,
   });
 }
 
@@ -95,4 +97,31 @@ it("any number of rows that belong to no log is written at once", async () => {
   const rows = Array.from({ length: 300_000 }, (): Write => ["pruneGrants", 0]);
   await commitsHere().also(rows);
   expect(written).toHaveLength(rows.length);
+});
+
+it("an append that may be stored with a step of compaction is not written again, and is told of the doubt", async () => {
+  let writes = 0;
+  const commits = commitsHere({
+    writer: {
+      condition: "broken",
+      async write() {
+        writes += 1;
+        throw writes === 1 ? new InDoubt("disk I/O error") : new Error("refused");
+      },
+      truncate: async () => {},
+      close: async () => {},
+    },
+    compact: {
+      isDue: () => writes === 0,
+      step: () => ({ writes: [], done: () => {}, failed: () => {} }),
+      stepOf: () => undefined,
+    },
+  });
+  const appending = commits.append(tenant, (commit) => {
+    isDamaged = false;
+    commit.create(feedHead(tenant, "run_e").run);
+    commit.write("run_e", { type: "run.lifecycle", payload: { state: "running", reason: null } });
+  });
+  await expect(appending).rejects.toBeInstanceOf(InDoubt);
+  expect(writes).toBe(1);
 });

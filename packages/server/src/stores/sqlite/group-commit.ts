@@ -16,7 +16,7 @@ import { endsBetween, type Head } from "../../log/head.js";
 import type { Record } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { RunMap } from "../../run-map.js";
-import type { StoreObserver } from "../../store.js";
+import { InDoubt, type StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
 import { type Batch, changesLogs, type KeptHead, newBatch, writesOf } from "./batch.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
@@ -50,8 +50,8 @@ export interface GroupCommit {
   readonly waiting: number;
   /** Whether a run is created by the batch that is being written: the file may know it already, and nobody else may. */
   isArriving(tenant: string, run_id: string): boolean;
-  /** How many of these runs are turns of a session. */
-  turnsArriving(tenant: string, session_id: string): number;
+  /** Those of these runs that are turns of a session. */
+  turnsArriving(tenant: string, session_id: string): readonly string[];
   append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T>;
   /** Writes rows that belong to no log, together with the next batch. None of them may break a rule of its table. */
   also(list: readonly Write[]): Promise<void>;
@@ -289,6 +289,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
         }
       } catch (error) {
         observe?.compactionFailed(error);
+        // Without the step it would only be refused: whether it is stored is what nobody knows.
+        if (error instanceof InDoubt) throw error;
         if (writer.condition === "ok") step?.failed();
       }
       // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
@@ -305,9 +307,9 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     isArriving: (tenant, run_id) =>
       writing?.created.some((run) => run.run_id === run_id && run.tenant === tenant) ?? false,
     turnsArriving: (tenant, session_id) =>
-      (writing?.created ?? []).filter(
-        (run) => run.parent_id === null && run.session_id === session_id && run.tenant === tenant,
-      ).length,
+      (writing?.created ?? [])
+        .filter((run) => run.parent_id === null && run.session_id === session_id && run.tenant === tenant)
+        .map(({ run_id }) => run_id),
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {
       if (closed) return Promise.reject(new RunwireError("KAI-STREAM-LEAVING-0001"));
       return new Promise<T>((resolve, reject) => {

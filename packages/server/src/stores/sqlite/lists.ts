@@ -1,17 +1,22 @@
 // Lists of runs and sessions, newest first, and of children: the order is the file's, and what is told of a run its
 // head's, which is newer in memory.
 
-import { isFinal, type RunState } from "@runwire/protocol";
+import { isFinal, limits, type RunState } from "@runwire/protocol";
 import type { Head } from "../../log/head.js";
 import type { RunMap } from "../../run-map.js";
 import type { RunQuery, Session, Store } from "../../store.js";
-import type { Catalogue } from "./catalogue.js";
+import type { Catalogue, StoredRun, TitledTurn } from "./catalogue.js";
 import type { GroupCommit } from "./group-commit.js";
 
 export interface ListParts {
   readonly runs: Catalogue;
   readonly heads: RunMap<Head>;
   readonly commits: GroupCommit;
+}
+
+interface Page {
+  readonly heads: Head[];
+  bytes: number;
 }
 
 /** Live runs that are looked at in one turn of the loop. */
@@ -22,58 +27,72 @@ export function lists({
   heads,
   commits,
 }: ListParts): Pick<Store, "listRuns" | "session" | "listSessions" | "children"> {
-  /** Roots below the cursor, a page at a time; of no state, or of a final one. */
-  function* roots(tenant: string, query: RunQuery): Generator<Head> {
-    let below = query.cursor ?? "\uffff";
-    for (;;) {
-      const page = runs.roots(tenant, query, below);
-      for (const stored of page) {
-        below = stored.run.run_id;
-        if (!commits.isArriving(tenant, below)) yield heads.get(tenant, below) ?? stored;
-      }
-      if (page.length < query.limit) return;
+  /** What a list shows, below its cursor: of no state, or of a final one. */
+  function* roots(tenant: string, query: RunQuery): Generator<StoredRun> {
+    for (const stored of runs.roots(tenant, query, query.cursor ?? "\uffff")) {
+      const { run_id } = stored.head.run;
+      if (commits.isArriving(tenant, run_id)) continue;
+      const head = heads.get(tenant, run_id) ?? stored.head;
+      if (query.state === undefined || head.state === query.state) yield { ...stored, head };
     }
   }
 
   /**
-   * Live roots of a state below the cursor, page by page. Which state a live run is in is known in memory alone, and any
-   * number may be in another: only their ids are read, and others come first between two pages.
+   * Live roots of a state below the cursor, some at a time. Which state a live run is in is known in memory alone, and any
+   * number may be in another: only their ids are read, and others come first in between.
    */
-  async function* livePages(
+  async function* liveRoots(
     tenant: string,
     { state, session_id, agent, cursor = "\uffff" }: RunQuery,
-  ): AsyncGenerator<readonly Head[]> {
+  ): AsyncGenerator<readonly StoredRun[]> {
     for (let below = cursor; ; ) {
-      const page = runs.live(tenant, session_id, liveAtOnce, below);
+      const some = runs.live(tenant, session_id, liveAtOnce, below);
       // One that is just arriving has no head yet.
-      yield page
+      yield some
         .flatMap((run_id) => heads.get(tenant, run_id) ?? [])
         .filter((head) => head.state === state && head.run.parent_id === null)
-        .filter(({ run }) => agent === undefined || run.agent === agent);
-      below = page.at(-1) ?? "";
-      if (page.length < liveAtOnce) return;
+        .filter(({ run }) => agent === undefined || run.agent === agent)
+        .map((head) => ({ head, bytes: JSON.stringify(head.run).length }));
+      below = some.at(-1) ?? "";
+      if (some.length < liveAtOnce) return;
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
-  function sessionOf(tenant: string, session_id: string, limit: number): Session | undefined {
-    const turns: Head[] = [];
-    for (const head of roots(tenant, { session_id, limit })) if (turns.push(head) === limit) break;
-    if (turns.length === 0) return undefined;
-    const turns_total = runs.turnsTotal(tenant, session_id) - commits.turnsArriving(tenant, session_id);
-    return { session_id, title: firstTitle(tenant, session_id), turns: turns.reverse(), turns_total };
+  /** Whether the page is full: by bytes too, because what is small by count may be more than fits into one text. */
+  function fill(page: Page, found: Iterable<StoredRun>, limit: number): boolean {
+    for (const { head, bytes } of found) {
+      page.heads.push(head);
+      page.bytes += bytes;
+      if (page.heads.length === limit || page.bytes >= limits.pageBytesMax) return true;
+    }
+    return false;
   }
 
-  function firstTitle(tenant: string, session_id: string): string | null {
+  function sessionOf(
+    tenant: string,
+    session_id: string,
+    limit: number,
+  ): { readonly session: Session; readonly bytes: number } | undefined {
+    const page: Page = { heads: [], bytes: 0 };
+    fill(page, roots(tenant, { session_id, limit }), limit);
+    const { heads: turns, bytes } = page;
+    if (turns.length === 0) return undefined;
+    const turns_total = runs.turnsTotal(tenant, session_id, commits.turnsArriving(tenant, session_id));
+    const { title = null, run_id: titledBy = null } = firstTitled(tenant, session_id) ?? {};
+    return { session: { session_id, title, titledBy, turns: turns.toReversed(), turns_total }, bytes };
+  }
+
+  function firstTitled(tenant: string, session_id: string): TitledTurn | undefined {
     const titleOf = (run_id: string): string | null => heads.get(tenant, run_id)?.title ?? null;
     const stored = runs.titledTurn(tenant, session_id);
     // The file learns a turn's title when its events are compacted, or it ends.
     for (const run_id of runs.liveTurns(tenant, session_id)) {
       if (stored !== undefined && run_id >= stored.run_id) break;
       const title = titleOf(run_id);
-      if (title !== null) return title;
+      if (title !== null) return { run_id, title };
     }
-    return stored === undefined ? null : (titleOf(stored.run_id) ?? stored.title);
+    return stored && { ...stored, title: titleOf(stored.run_id) ?? stored.title };
   }
 
   /** Children above the cursor, a page at a time. */
@@ -90,23 +109,29 @@ export function lists({
 
   return {
     async listRuns(tenant, query) {
-      const found: Head[] = [];
+      const page: Page = { heads: [], bytes: 0 };
       const isLive = query.state !== undefined && !isFinal(query.state as RunState);
-      for await (const page of isLive ? livePages(tenant, query) : [roots(tenant, query)]) {
-        for (const head of page) {
-          if (query.state !== undefined && head.state !== query.state) continue;
-          if (found.push(head) === query.limit) return { heads: found, next: head.run.run_id };
-        }
+      for await (const some of isLive ? liveRoots(tenant, query) : [roots(tenant, query)]) {
+        if (fill(page, some, query.limit))
+          return { heads: page.heads, next: page.heads.at(-1)?.run.run_id ?? null };
       }
-      return { heads: found, next: null };
+      return { heads: page.heads, next: null };
     },
 
-    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit),
+    session: async (tenant, session_id, limit) => sessionOf(tenant, session_id, limit)?.session,
 
     async listSessions(tenant, { limit, cursor = "\uffff" }) {
       const page = runs.sessions(tenant, limit, cursor);
-      const next = page.length < limit ? null : (page.at(-1)?.run_id ?? null);
-      return { sessions: page.flatMap(({ session_id }) => sessionOf(tenant, session_id, 1) ?? []), next };
+      const sessions: Session[] = [];
+      let bytes = 0;
+      for (const { session_id, run_id } of page) {
+        const found = sessionOf(tenant, session_id, 1);
+        if (found === undefined) continue;
+        sessions.push(found.session);
+        bytes += found.bytes;
+        if (bytes >= limits.pageBytesMax) return { sessions, next: run_id };
+      }
+      return { sessions, next: page.length < limit ? null : (page.at(-1)?.run_id ?? null) };
     },
 
     async children({ tenant, run_id }, { limit, cursor = "" }) {

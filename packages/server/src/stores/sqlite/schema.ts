@@ -205,11 +205,15 @@ export const writes = {
     "INSERT INTO feed(tenant, log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?,?)",
   blankFeedOf:
     "UPDATE feed INDEXED BY feed_by_run SET type = 'x.runwire.erased', payload = '{}' WHERE tenant = ? AND by_run = ?",
-  // The last entry stays, whatever its age: its number is the feed's.
-  pruneFeed: "DELETE FROM feed WHERE tenant = ? AND log = ? AND pos < ? AND (pos <= ? OR ts < ?)",
-  // A run that was erased, or lost the view, while its transcript was folded keeps none.
-  keepSnapshot:
-    "INSERT OR REPLACE INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?1, ?2, ?3 FROM runs WHERE tenant = ?4 AND run_id = ?5 AND (full_gone = 0 OR ?1 <> 'full')",
+  // The last entry stays, whatever its age: its number is the feed's. And what goes is a beginning: a clock that was
+  // set back makes later entries older, and without them there would be a hole.
+  pruneFeed: `DELETE FROM feed WHERE tenant = ?1 AND log = ?2 AND pos < ?3 AND (pos <= ?4 OR pos < coalesce((
+      SELECT pos FROM feed WHERE tenant = ?1 AND log = ?2 AND ts >= ?5 ORDER BY pos LIMIT 1), ?3))`,
+  // A run that was erased, or lost the view, while its transcript was folded keeps none. Nor does one that has another
+  // further on: each must have grown by its size since the one before, which says nothing of those behind it.
+  keepSnapshot: `INSERT INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?1, ?2, ?3 FROM runs
+    WHERE tenant = ?4 AND run_id = ?5 AND (full_gone = 0 OR ?1 <> 'full') AND NOT EXISTS (
+      SELECT 1 FROM snapshots WHERE tenant = ?4 AND log = ?5 AND view = ?1 AND pos >= ?2)`,
   dropFull: "UPDATE runs INDEXED BY runs_by_root SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
   dropFullSegments: "DELETE FROM segments WHERE tenant = ? AND log = ? AND view = 'full'",
   dropFullSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ? AND view = 'full'",

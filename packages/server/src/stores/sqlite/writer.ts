@@ -3,14 +3,14 @@
 
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
-import type { StoreLevels } from "../../store.js";
+import { InDoubt, type StoreLevels } from "../../store.js";
 import { type Durability, isFull, isIoError, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
 import { emptyLog, leave, transaction } from "./transaction.js";
 
 export interface Writer {
-  /** Resolves once the list is committed and durable; rejects when nothing of it was stored. */
+  /** Resolves once the list is committed and durable; rejects when nothing of it was stored, or with `InDoubt`. */
   write(list: readonly Write[]): Promise<void>;
   /** Whether the last write was stored: not on a full disk, nor ever again after a failed flush. */
   readonly condition: StoreLevels["writing"];
@@ -38,6 +38,11 @@ export function writerThread(path: string, durability: Durability): Writer {
   let broken: RunwireError | undefined;
   let diskFull = false;
 
+  function breakOff(message: string): void {
+    // What is refused from now on is certainly not stored.
+    broken = new RunwireError("KAI-SERVER-STORE-0001", message);
+  }
+
   thread.on("message", (answer: Answer) => {
     const asked = waiting.shift();
     if (answer.ok) {
@@ -47,14 +52,18 @@ export function writerThread(path: string, durability: Durability): Writer {
     }
     const full = isFull(answer.errcode);
     diskFull = full;
-    const error = new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message);
-    if (!full && isIoError(answer.errcode)) broken = error;
-    asked?.reject(error);
+    if (isIoError(answer.errcode)) {
+      breakOff(answer.message);
+      asked?.reject(new InDoubt(answer.message));
+      return;
+    }
+    asked?.reject(new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message));
   });
   for (const worker of [thread, checkpoints]) {
-    worker.on("error", (error) => {
-      broken = new RunwireError("KAI-SERVER-STORE-0001", error.message);
-      for (const asked of waiting.splice(0)) asked.reject(broken);
+    worker.on("error", ({ message }) => {
+      breakOff(message);
+      // The other thread may still commit what it was given.
+      for (const asked of waiting.splice(0)) asked.reject(new InDoubt(message));
     });
   }
   const exits = [thread, checkpoints].map(
