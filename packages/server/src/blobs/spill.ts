@@ -9,8 +9,8 @@
 import { createHash } from "node:crypto";
 import { type EventType, type Facts, flowOf, limits, typeRow } from "@runwire/protocol";
 import { beginningOf } from "../log/asked.js";
-import { tooLarge } from "../log/commit.js";
 import type { BlobRef } from "../log/record.js";
+import { tooLarge } from "../log/split.js";
 
 export interface NewBlob extends BlobRef {
   readonly content: Buffer;
