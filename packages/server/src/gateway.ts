@@ -56,9 +56,10 @@ import {
 } from "./settings.js";
 import type { Store } from "./store.js";
 import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
+import { startSweeper } from "./sweeper.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
-import { seldom, storeObserver, sweep } from "./trouble.js";
+import { seldom, storeObserver } from "./trouble.js";
 import { version } from "./version.js";
 
 /** A running server; its process can write runs and follow them without a socket. */
@@ -69,8 +70,6 @@ export interface Gateway extends Embedded {
   /** Stops taking connections, lets streams leave and requests finish, and closes the store. */
   close(): Promise<void>;
 }
-
-const sweepMs = 1000;
 
 /** Runs hold what people said. */
 function makeDataFolder(path: string): void {
@@ -221,15 +220,7 @@ async function startOn(
 
   for (const run of await store.liveRuns()) if (!run.external) agent?.take(run);
 
-  let sweeping: Promise<void> | undefined;
-  const sweeper = setInterval(() => {
-    // One that takes long makes up for those that it is in the way of.
-    sweeping ??= sweep(rooms)
-      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }))
-      .finally(() => {
-        sweeping = undefined;
-      });
-  }, sweepMs);
+  const sweeper = startSweeper(rooms);
 
   // Beside the first requests: what is removed is what nobody refers to or holds.
   const cleaning = blobs
@@ -250,10 +241,10 @@ async function startOn(
     take: (connection) => void server.emit("connection", connection),
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });
-      clearInterval(sweeper);
+      const swept = sweeper.stop();
       rooms.connections.leave();
       await door.close(graceMs);
-      await sweeping;
+      await swept;
       blobs.close();
       await cleaning;
       await open.close();
