@@ -12,7 +12,7 @@ import {
   newFold,
   type StoredEvent,
 } from "@runwire/protocol";
-import { wholeBlob } from "./agent.js";
+import { wholeBlob } from "./blobs/whole.js";
 import { type Head, isEnded } from "./log/head.js";
 import { tooLarge } from "./log/split.js";
 import { isLogGone, stretches } from "./reading.js";

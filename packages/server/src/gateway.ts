@@ -2,11 +2,12 @@
 
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { follower, type MakeAgent, wholeBlob } from "./agent.js";
+import type { MakeAgent } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
 import { folderBlobs } from "./blobs/folder.js";
+import { wholeBlob } from "./blobs/whole.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
@@ -22,6 +23,7 @@ import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
 import { metrics } from "./metrics.js";
 import { quotas } from "./quotas.js";
+import { follower } from "./reading.js";
 import { redactor } from "./redact.js";
 import { linesTo, reportTo } from "./report.js";
 import { retention } from "./retention.js";
