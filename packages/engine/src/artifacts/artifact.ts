@@ -2,9 +2,8 @@
 // that tells of it; a file that is too large for that is told without.
 
 import { createHash } from "node:crypto";
-import type { Facts } from "@runwire/protocol";
+import { beginningOf, type Facts } from "@runwire/protocol";
 import type { AttachingDraft } from "@runwire/server";
-import { beginningOf } from "../beginning.js";
 import { factOf } from "../telling.js";
 import { inFolder, namesOf, openFile } from "../tools/workspace.js";
 import { unifiedDiff } from "./diff.js";
