@@ -27,7 +27,7 @@ export async function* stretches(
   }
 }
 
-/** Whether this is what `stretches` throws: who can do with less than that log may. */
+/** Whether it says, as `stretches` does, that a log is no longer kept: who can do with less than that log may. */
 export function isLogGone(error: unknown): boolean {
   return error instanceof RunwireError && error.code === logGone;
 }
