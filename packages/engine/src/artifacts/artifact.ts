@@ -64,7 +64,7 @@ async function artifactOf(change: FileChange, place: Place, roomBytes: number): 
 const plain = "text/plain; charset=utf-8";
 const binary = "application/octet-stream";
 
-export function artifactIdOf(root_id: string, path: string): string {
+function artifactIdOf(root_id: string, path: string): string {
   return `art_${createHash("sha256").update(`${root_id}\0${path}`).digest("hex").slice(0, 32)}`;
 }
 

@@ -16,7 +16,7 @@ export function decoder(): Decoder {
   return { decode: (message) => decodeValue(parseJson(message.data)), end: () => [] };
 }
 
-export function decodeValue(value: unknown): readonly Draft[] {
+function decodeValue(value: unknown): readonly Draft[] {
   const message = checked(value);
   if (typeof message.derivedFrom === "string") return [];
   const { child_id, scope, type, payload } = hear(bareOf(message.type, message));
