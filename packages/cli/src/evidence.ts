@@ -1,12 +1,11 @@
 // `runwire evidence` and `review`: what a run can be shown to have done, and what people decided about it.
 
 import { gateway } from "@runwire/client";
-import type { Decision, EvidencePack, Facts, Review } from "@runwire/protocol";
+import { beginningOf, type Decision, type EvidencePack, type Facts, type Review } from "@runwire/protocol";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { listing } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
-import { beginningOf } from "./watch/words.js";
 
 interface EvidenceFlags extends ServerFlags {
   readonly json?: boolean;

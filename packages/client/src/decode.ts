@@ -7,6 +7,7 @@ import {
   isObject,
   type LogDialect,
   type Message,
+  malformed,
   RunwireError,
   type Transcript,
 } from "@runwire/protocol";
@@ -109,8 +110,4 @@ function snapshotOf(dialect: LogDialect, value: unknown): SnapshotAt {
 
 function isNumber(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 1;
-}
-
-function malformed(what: string): RunwireError {
-  return new RunwireError("KAI-STREAM-PROTO-0001", what);
 }

@@ -165,7 +165,7 @@ describe("retention", { timeout: lawMsMax }, () => {
           return store.eraseTrees(roots);
         },
       };
-      const swept = server.retention(counted, trial.clock, () => {});
+      const swept = server.retention(counted, trial.clock, () => {}, defaults);
       await Promise.all([swept.sweep(), swept.sweep()]);
       expect(batches).toEqual([50, 10, 10]);
       for (const key of keys) expect(await trial.store.isErased(key)).toBe(true);
@@ -196,7 +196,7 @@ describe("retention", { timeout: lawMsMax }, () => {
         kept: (await Promise.all(old.map(trial.store.isErased))).map((isErased) => !isErased),
         full: (await Promise.all(views.map(trial.store.head))).map((head) => head?.fullGone === false),
       });
-      const swept = server.retention(store, trial.clock, () => {});
+      const swept = server.retention(store, trial.clock, () => {}, defaults);
       await expect(swept.sweep()).rejects.toThrow(/damaged/);
       expect(await state()).toEqual({ kept: [false, true, false], full: [true, false, false] });
       await trial.reopen();
@@ -264,7 +264,7 @@ describe("a gateway", () => {
 
 function retainedOn(trial: Trial): { store: server.Store; retained: ReturnType<typeof server.retention> } {
   const store = trial.store as unknown as server.Store;
-  return { store, retained: server.retention(store, trial.clock, () => {}) };
+  return { store, retained: server.retention(store, trial.clock, () => {}, defaults) };
 }
 
 /** A root with a child, in this state; null for one that goes on. */

@@ -3,12 +3,12 @@
 
 import type { Draft } from "@runwire/protocol";
 import { aborter } from "./aborter.js";
-import { shortened } from "./beginning.js";
 import { isUsedUp } from "./budget.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
 import { ModelFailure, type ModelPart, type ModelRequest, type ModelUsage } from "./model.js";
+import { shortened } from "./shortened.js";
 import { used, usedInPart } from "./usage.js";
 import type { Work } from "./work.js";
 

@@ -46,7 +46,7 @@ function candidateIn(told: unknown): string | null {
 }
 
 /** A run's task has the run's own id under another name, so that everybody knows the one by the other. */
-export function taskScope({ run_id, parent_id, root_id }: RunRecord): Scope {
+function taskScope({ run_id, parent_id, root_id }: RunRecord): Scope {
   const task_id = taskIdOf(run_id);
   if (parent_id === null) return { task_id };
   return { task_id, parent_task_id: taskIdOf(parent_id), root_task_id: taskIdOf(root_id) };

@@ -62,9 +62,9 @@ describe("what a step has cost", () => {
       ...many(5000, (i) => spawn(`c${i}`, `run_${i}`)),
       ...many(5000, () => used(2)),
     ];
-    const beganMs = performance.now();
+    const before = process.cpuUsage();
     expect(costs(...events)).toHaveLength(2000);
-    expect(performance.now() - beganMs).toBeLessThan(1000);
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(1000);
   });
 
   test("is each plan's own where another takes its place", () => {

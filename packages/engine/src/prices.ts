@@ -4,8 +4,6 @@
 
 import type { Model, ModelUsage } from "./model.js";
 
-export const pricesWrittenOn = "2026-11-16";
-
 interface Rates {
   readonly input: number;
   readonly cached: number;

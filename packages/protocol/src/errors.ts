@@ -516,6 +516,11 @@ export class RunwireError extends Error {
   }
 }
 
+/** A message, or a log, that is not what its wire says. */
+export function malformed(what: string): RunwireError {
+  return new RunwireError("KAI-STREAM-PROTO-0001", what);
+}
+
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(errorTable, value);
 }

@@ -1,7 +1,7 @@
 // What a run is made of. The eight core types are the public agent-stream contract; the extended types
 // say what the other protocols can say and the core cannot. Wire field names are kept in memory.
 
-import type { RunState } from "./state.js";
+import { isFinal, isRunState, type RunState } from "./state.js";
 
 /** Payloads whose members belong to their producer: kept as they are, read by dialects. */
 export interface Facts {
@@ -333,5 +333,6 @@ export function is(e: { type: EventType }, type: NamedType): boolean {
 export function endsRun(e: Event): boolean {
   if (e.child_id !== null || !is(e, "run.lifecycle")) return false;
   const { state } = e.payload;
-  return state === "done" || state === "aborted" || state === "error";
+  // What a foreign log holds may be no state at all.
+  return isRunState(state) && isFinal(state);
 }

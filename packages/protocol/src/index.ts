@@ -1,3 +1,4 @@
+export { beginningOf } from "./beginning.js";
 export * from "./conversation.js";
 export * from "./dialect.js";
 export { dialects } from "./dialects/index.js";

@@ -210,7 +210,7 @@ export function isTime(value: unknown): value is string {
   return typeof value === "string" && timePattern.test(value) && !Number.isNaN(Date.parse(value));
 }
 
-function isCount(value: unknown): boolean {
+export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 

@@ -1,15 +1,11 @@
 // The built-in agent's place in the server. It writes through the same writer as any producer and learns of people's
 // wishes from the log, as any producer does; the gateway only hands it the runs that are its own to write.
 
-import { buffer } from "node:stream/consumers";
 import type { Facts, StoredEvent, View } from "@runwire/protocol";
-import type { CountedBlobs } from "./blobs/counted.js";
-import type { Bus } from "./bus.js";
 import type { Clock } from "./clock.js";
 import type { Ingest } from "./ingest.js";
 import type { Head } from "./log/head.js";
 import type { RunRecord } from "./log/run-record.js";
-import { readBytesMax } from "./reading.js";
 import type { Report } from "./report.js";
 import type { RunKey, Store } from "./store.js";
 import type { Durability } from "./stores/sqlite/open.js";
@@ -91,48 +87,4 @@ export interface AgentHost {
   /** Whether there are members that are not stored. */
   readonly redacts: boolean;
   readonly report: Report;
-}
-
-/** An event's members are bounded, and so is what was spilled of them. */
-export async function wholeBlob(
-  blobs: CountedBlobs,
-  tenant: string,
-  ref: string,
-): Promise<Buffer | undefined> {
-  const opened = await blobs.open(tenant, ref);
-  return opened === undefined ? undefined : buffer(opened.body);
-}
-
-/** The same loop as every reader's: read after the cursor; nothing there, wait until the log moves. */
-export function follower(store: Store, bus: Bus): AgentHost["follow"] {
-  return async function* follow(run, view, after, signal) {
-    let at = after;
-    let wake = (): void => {};
-    let moved = false;
-    const ring = (): void => {
-      moved = true;
-      wake();
-    };
-    // Listen before the first read: an append between the two still rings.
-    const stop = bus.listen(run, ring);
-    signal.addEventListener("abort", ring);
-    try {
-      while (!signal.aborted) {
-        moved = false;
-        const { events } = await store.read(run, view, at, readBytesMax);
-        const last = events.at(-1);
-        if (last !== undefined) {
-          at = last.pos;
-          yield events;
-        } else if (!moved) {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        }
-      }
-    } finally {
-      signal.removeEventListener("abort", ring);
-      stop();
-    }
-  };
 }

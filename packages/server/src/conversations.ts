@@ -12,9 +12,9 @@ import {
   newFold,
   type StoredEvent,
 } from "@runwire/protocol";
-import { wholeBlob } from "./agent.js";
-import { tooLarge } from "./log/commit.js";
+import { wholeBlob } from "./blobs/whole.js";
 import { type Head, isEnded } from "./log/head.js";
+import { tooLarge } from "./log/split.js";
 import { isLogGone, stretches } from "./reading.js";
 import type { Rooms } from "./rooms.js";
 import type { RunKey, Store } from "./store.js";

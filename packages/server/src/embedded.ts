@@ -15,12 +15,10 @@ import { checkFit } from "./http/body.js";
 import { badParam, checkBody } from "./http/check.js";
 import { idempotencyFor } from "./http/idempotency.js";
 import type { Appended, ProducerClaim } from "./log/accept.js";
-import { checkExternal } from "./log/head.js";
 import type { Rooms } from "./rooms.js";
-import { checkClaim, draftReader } from "./routes/append.js";
+import { appendBatch, checkClaim, renewLease } from "./routes/append.js";
 import { beginAsked, newRun } from "./routes/runs.js";
 import { type FollowOptions, followRun, tenantNamed } from "./transports/in-process.js";
-import { readableHead } from "./transports/open.js";
 
 /** The body of `POST /v1/agent/runs`. */
 export type NewRunBody = z.input<typeof newRun>;
@@ -53,7 +51,7 @@ export interface Embedded {
 }
 
 export function embedded(rooms: Rooms): Embedded {
-  const { settings, ingest, quotas, store, connections } = rooms;
+  const { settings, connections } = rooms;
 
   async function appendAll(
     run_id: string,
@@ -67,13 +65,8 @@ export function embedded(rooms: Rooms): Embedded {
     const dialect = dialects.get(dialectName);
     if (dialect === undefined) throw badParam("`dialect`", `takes ${[...dialects.keys()].join(", ")}`);
     if (claim !== undefined) checkClaim(claim);
-    if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
-    if (values.length > settings.batchEventsMax)
-      throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${settings.batchEventsMax} events`);
-    quotas.appending(tenant, values.length);
-    const read = await draftReader(rooms, { tenant, run_id }, dialect);
-    const drafts = values.flatMap((value, i) => read(value, `event ${i + 1}`));
-    return ingest.append({ tenant, run_id }, drafts, claim);
+    const placed = values.map((value, i) => ({ value, where: `event ${i + 1}` }));
+    return appendBatch(rooms, { tenant, run_id }, dialect, placed, claim);
   }
 
   function stays(): void {
@@ -95,12 +88,7 @@ export function embedded(rooms: Rooms): Embedded {
     appendIn: (dialect, run_id, messages, of = {}) => appendAll(run_id, messages, dialect, of),
     async heartbeat(run_id, of = {}) {
       stays();
-      const key = { tenant: tenantNamed(of.tenant), run_id };
-      const head = await readableHead(rooms, key);
-      checkExternal(head);
-      const { state, run } = head;
-      store.renew(key);
-      return { state, lease_ms: run.lease_ms };
+      return renewLease(rooms, { tenant: tenantNamed(of.tenant), run_id });
     },
     follow: (options) => followRun(rooms, options),
   };

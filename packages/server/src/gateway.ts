@@ -2,11 +2,12 @@
 
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { follower, type MakeAgent, wholeBlob } from "./agent.js";
+import type { MakeAgent } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
 import { folderBlobs } from "./blobs/folder.js";
+import { wholeBlob } from "./blobs/whole.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
 import { connections } from "./connections.js";
@@ -22,6 +23,7 @@ import { hub } from "./hub.js";
 import { ingest } from "./ingest.js";
 import { metrics } from "./metrics.js";
 import { quotas } from "./quotas.js";
+import { follower } from "./reading.js";
 import { redactor } from "./redact.js";
 import { linesTo, reportTo } from "./report.js";
 import { retention } from "./retention.js";
@@ -56,9 +58,10 @@ import {
 } from "./settings.js";
 import type { Store } from "./store.js";
 import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
+import { startSweeper } from "./sweeper.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
-import { seldom, storeObserver, sweep } from "./trouble.js";
+import { seldom, storeObserver } from "./trouble.js";
 import { version } from "./version.js";
 
 /** A running server; its process can write runs and follow them without a socket. */
@@ -69,8 +72,6 @@ export interface Gateway extends Embedded {
   /** Stops taking connections, lets streams leave and requests finish, and closes the store. */
   close(): Promise<void>;
 }
-
-const sweepMs = 1000;
 
 /** Runs hold what people said. */
 function makeDataFolder(path: string): void {
@@ -221,15 +222,7 @@ async function startOn(
 
   for (const run of await store.liveRuns()) if (!run.external) agent?.take(run);
 
-  let sweeping: Promise<void> | undefined;
-  const sweeper = setInterval(() => {
-    // One that takes long makes up for those that it is in the way of.
-    sweeping ??= sweep(rooms)
-      .catch((error: unknown) => report("warn", "sweep failed", { error: String(error) }))
-      .finally(() => {
-        sweeping = undefined;
-      });
-  }, sweepMs);
+  const sweeper = startSweeper(rooms);
 
   // Beside the first requests: what is removed is what nobody refers to or holds.
   const cleaning = blobs
@@ -250,10 +243,10 @@ async function startOn(
     take: (connection) => void server.emit("connection", connection),
     async close() {
       report("info", "leaving", { streams: rooms.connections.count });
-      clearInterval(sweeper);
+      const swept = sweeper.stop();
       rooms.connections.leave();
       await door.close(graceMs);
-      await sweeping;
+      await swept;
       blobs.close();
       await cleaning;
       await open.close();

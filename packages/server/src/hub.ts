@@ -5,8 +5,9 @@
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
 import { isFeedLog } from "./log/record.js";
-import { noWeight, plus, type Range, rangeBytes, restOf, toRanges, type Weights } from "./range.js";
+import { noWeight, plus, type Range, restOf, toRanges, type Weights } from "./range.js";
 import { readBytesMax } from "./reading.js";
+import { type LogRanges, sharedRanges } from "./shared-ranges.js";
 import type { RunKey, Store } from "./store.js";
 import { turns } from "./turns.js";
 
@@ -48,7 +49,6 @@ export interface HubLevels {
 }
 
 const tailBytesMax = 64 * 1024;
-const sharedBytesMax = 64 * 1024 * 1024;
 
 export function hub(store: Store, bus: Bus): Hub {
   const logs = new Map<string, Promise<FollowedLog>>();
@@ -223,99 +223,4 @@ function followedLog(
     },
   };
   return log;
-}
-
-interface SharedRanges {
-  readonly bytes: number;
-  forget(tenant: string): void;
-  of(log: string): LogRanges;
-}
-
-/** Those of one log. */
-interface LogRanges {
-  read(
-    after: number,
-    load: () => Promise<Range | undefined>,
-    end: () => number,
-  ): Range | Promise<Range | undefined>;
-  /** Of ranges up to the head: they are good until the log moves, and for those who read it at the same time. */
-  forgetEnds(): void;
-}
-
-/** Ranges that readers behind the head have read: a thousand that reconnect at once read and encode them once. */
-function sharedRanges(turn: () => Promise<void>): SharedRanges {
-  const kept = new Map<string, KeptRange>();
-  const loading = new Map<string, Promise<Range | undefined>>();
-  let bytes = 0;
-
-  function drop(name: string): void {
-    bytes -= kept.get(name)?.bytes ?? 0;
-    kept.delete(name);
-  }
-
-  function keep(name: string, range: Range, isWhole: boolean): void {
-    drop(name);
-    const known = { range, isWhole, bytes: rangeBytes(range) };
-    bytes += known.bytes;
-    kept.set(name, known);
-    for (const oldest of kept.keys()) {
-      if (bytes <= sharedBytesMax) break;
-      drop(oldest);
-    }
-  }
-
-  return {
-    get bytes() {
-      return bytes;
-    },
-    forget(tenant) {
-      for (const name of kept.keys()) if (name.startsWith(`${tenant}/`)) drop(name);
-    },
-    of(log) {
-      const ends = new Set<string>();
-      return {
-        read(after, load, end) {
-          const name = `${log}/${after}`;
-          const known = kept.get(name);
-          if (known !== undefined && (known.isWhole || known.range.to === end())) {
-            // More wires may have made something of it since.
-            if (known.bytes !== rangeBytes(known.range)) keep(name, known.range, known.isWhole);
-            // A reader that takes whatever it is given would be sent a long log in one turn of the loop.
-            return known.isWhole ? turn().then(() => known.range) : known.range;
-          }
-          let pending = loading.get(name);
-          if (pending === undefined) {
-            pending = load().then(
-              (range) => {
-                loading.delete(name);
-                if (range === undefined) return range;
-                const isWhole = range.to < end();
-                keep(name, range, isWhole);
-                if (!isWhole) ends.add(name);
-                return range;
-              },
-              (error: unknown) => {
-                loading.delete(name);
-                throw error;
-              },
-            );
-            loading.set(name, pending);
-          }
-          return pending;
-        },
-        forgetEnds() {
-          for (const name of ends) if (kept.get(name)?.isWhole === false) drop(name);
-          ends.clear();
-        },
-      };
-    },
-  };
-}
-
-interface KeptRange {
-  readonly range: Range;
-  /** Of memory, as it was last counted. */
-  readonly bytes: number;
-  /** Whether there was more behind it. One up to the head may grow, and is good only until the log moves. */
-  readonly isWhole: boolean;
 }

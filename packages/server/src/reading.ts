@@ -1,6 +1,8 @@
-// A log as those read it who fold it: a stretch at a time, up to where it was when they began.
+// A log as those read it who are no stream: a stretch at a time, up to where it was when they began, or on and on.
 
 import { RunwireError, type StoredEvent, type View } from "@runwire/protocol";
+import type { AgentHost } from "./agent.js";
+import type { Bus } from "./bus.js";
 import type { RunKey, Store } from "./store.js";
 
 /** What is read at once. */
@@ -25,9 +27,43 @@ export async function* stretches(
   }
 }
 
-/** Whether this is what `stretches` throws: who can do with less than that log may. */
+/** Whether it says, as `stretches` does, that a log is no longer kept: who can do with less than that log may. */
 export function isLogGone(error: unknown): boolean {
   return error instanceof RunwireError && error.code === logGone;
 }
 
 const logGone = "KAI-STREAM-CONN-0002";
+
+/** The same loop as every reader's: read after the cursor; nothing there, wait until the log moves. */
+export function follower(store: Store, bus: Bus): AgentHost["follow"] {
+  return async function* follow(run, view, after, signal) {
+    let at = after;
+    let wake = (): void => {};
+    let moved = false;
+    const ring = (): void => {
+      moved = true;
+      wake();
+    };
+    // Listen before the first read: an append between the two still rings.
+    const stop = bus.listen(run, ring);
+    signal.addEventListener("abort", ring);
+    try {
+      while (!signal.aborted) {
+        moved = false;
+        const { events } = await store.read(run, view, at, readBytesMax);
+        const last = events.at(-1);
+        if (last !== undefined) {
+          at = last.pos;
+          yield events;
+        } else if (!moved) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    } finally {
+      signal.removeEventListener("abort", ring);
+      stop();
+    }
+  };
+}

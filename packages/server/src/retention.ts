@@ -11,13 +11,6 @@ import type { Clock } from "./clock.js";
 import type { Report } from "./report.js";
 import type { EndedTree, RetentionDays, RunKey, Store, TreeQuery } from "./store.js";
 
-export const defaultRetention: RetentionDays = {
-  done_days: 90,
-  aborted_days: 30,
-  error_days: 30,
-  full_days: null,
-};
-
 export interface RetentionPlan {
   /** The first hundred; `totals` counts all. */
   readonly trees: readonly PlannedTree[];
@@ -59,12 +52,7 @@ const batchesPerSweepMax = 20;
 const sweptTenantsMax = 500;
 const states: readonly TreeQuery["state"][] = ["done", "aborted", "error"];
 
-export function retention(
-  store: Store,
-  clock: Clock,
-  report: Report,
-  defaults: RetentionDays = defaultRetention,
-): Retention {
+export function retention(store: Store, clock: Clock, report: Report, defaults: RetentionDays): Retention {
   let sweptMs = Number.NEGATIVE_INFINITY;
   let sweptTenant = "";
 

@@ -1,4 +1,4 @@
-// Where logs are kept. A store is one file or folder that passes the store suite (conformance/suites/store.ts);
+// Where logs are kept. A store is one file or folder that passes the store suite (conformance/src/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
 import { type InboxItem, type RunState, RunwireError, type View } from "@runwire/protocol";

@@ -1,7 +1,8 @@
 import { RunwireError } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { type Metrics, metrics } from "./metrics.js";
-import { storeObserver, sweep } from "./trouble.js";
+import { sweep } from "./sweeper.js";
+import { storeObserver } from "./trouble.js";
 
 const levels: Parameters<Metrics["text"]>[0] = {
   leaving: false,

@@ -43,27 +43,3 @@ export function storeObserver({
     },
   };
 }
-
-/** One round of the sweeper; what could not be done is tried again in the next, after a restart where it leaves. */
-export async function sweep({
-  ingest,
-  store,
-  retention,
-  agent,
-  connections,
-  metrics,
-  report,
-}: Pick<
-  Rooms,
-  "ingest" | "store" | "retention" | "agent" | "connections" | "metrics" | "report"
->): Promise<void> {
-  const isLeaving = (): boolean => connections.leaving;
-  const { leasesLost, failures } = await ingest.sweep(isLeaving);
-  const trouble = [...failures];
-  await store.prune().catch((error: unknown) => trouble.push(error));
-  await retention.sweep(isLeaving).catch((error: unknown) => trouble.push(error));
-  await agent?.sweep().catch((error: unknown) => trouble.push(error));
-  metrics.swept({ leasesLost, failures: trouble.length });
-  if (trouble.length === 0) return;
-  report("warn", "sweep failed", { failures: trouble.length, error: String(trouble[0]) });
-}

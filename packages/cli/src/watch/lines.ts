@@ -1,11 +1,10 @@
 // The lines of a timeline, one function a kind.
 
-import type { Facts, Payloads, Plan, RunState } from "@runwire/protocol";
+import { beginningOf, type Facts, type Payloads, type Plan, type RunState } from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span, Style } from "./line.js";
 import type { Manner, Timeline, Tool, Voice } from "./timeline.js";
 import {
-  beginningOf,
   durationWords,
   failureWords,
   inputWords,

@@ -1,6 +1,6 @@
 // Small facts in few words: what a tool was given and gave back, how long it took, what was used.
 
-import { elsewhere, type Facts, isObject, type ToolError, type Usage } from "@runwire/protocol";
+import { beginningOf, elsewhere, type Facts, isObject, type ToolError, type Usage } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 
 const wordsMax = 200;
@@ -57,11 +57,6 @@ function valueWords(value: unknown, charsMax = wordsMax): string {
 function short(text: string, charsMax = wordsMax): string {
   const line = oneLine(beginningOf(text, 4 * charsMax));
   return line.length > charsMax ? `${beginningOf(line, charsMax - 1)}…` : line;
-}
-
-/** Without the half of a character that a cut may leave. */
-export function beginningOf(text: string, charsMax: number): string {
-  return text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, "");
 }
 
 export function durationWords(ms: number): string {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Draft, Facts } from "@runwire/protocol";
 import { vi } from "vitest";
 import { runPath, text } from "./calls.js";
+import { upgradeHeaders } from "./raw-http.js";
 import type { UnderTest } from "./under-test.js";
 
 export const allScopes = ["read", "write", "control", "approve", "admin"] as const;
@@ -33,13 +34,6 @@ export interface Answer {
   readonly code: string | undefined;
   readonly body: Facts;
 }
-
-const upgradeHeaders = {
-  Connection: "Upgrade",
-  Upgrade: "websocket",
-  "Sec-WebSocket-Version": "13",
-  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-};
 
 /** One question on a connection of its own. A stream or a WebSocket is left as soon as it has begun. */
 export function ask(

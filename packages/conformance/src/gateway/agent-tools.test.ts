@@ -5,7 +5,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as elapse } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { engine, type Tool } from "@runwire/engine";
 import { type Facts, RunwireError } from "@runwire/protocol";
@@ -103,11 +102,6 @@ function isRunning(pid: number): boolean {
   }
 }
 
-async function until(holds: () => boolean, msMax: number): Promise<void> {
-  for (const untilMs = performance.now() + msMax; !holds(); await elapse(5))
-    expect(performance.now()).toBeLessThan(untilMs);
-}
-
 /** What the call came to, as the log has it. */
 const endsIn = async (run_id: string): Promise<readonly Facts[]> =>
   ofType(await ended(server.url, run_id), "tool.end");
@@ -158,17 +152,17 @@ describe("a command", () => {
   async function begun(command: string): Promise<{ run_id: string; pid: number }> {
     rmSync(pidFile, { force: true });
     const run_id = await start(server.url, calling("shell", { command: `echo $$ > ${pidFile}; ${command}` }));
-    await until(() => existsSync(pidFile) && readFileSync(pidFile, "utf8").endsWith("\n"), 10_000);
+    await expect.poll(() => existsSync(pidFile) && readFileSync(pidFile, "utf8")).toMatch(/\n$/);
     return { run_id, pid: Number(readFileSync(pidFile, "utf8")) };
   }
 
   it.each([
     ["sleeps", "sleep 600"],
     ["will not be told", "trap '' TERM INT HUP; while :; do sleep 600; done"],
-  ])("that %s is gone within a second of its run's end", async (_, command) => {
+  ])("that %s is ended with its run", async (_, command) => {
     const { run_id, pid } = await begun(command);
     expect((await control(server.url, run_id, "abort")).body.state).toBe("aborted");
-    await until(() => !isRunning(pid), 1000);
+    await expect.poll(() => isRunning(pid)).toBe(false);
     const events = await ended(server.url, run_id);
     expect(ofType(events, "tool.end")).toMatchObject([{ ok: false, error: { code: "KAI-RUN-TOOL-0001" } }]);
   });
@@ -176,7 +170,7 @@ describe("a command", () => {
   it("that its server was killed under is told to be interrupted, and is not run again", async () => {
     const effects = join(folder, "effects");
     const { run_id, pid } = await begun(`echo done >> ${effects}; sleep 600`);
-    await until(() => existsSync(effects), 10_000);
+    await expect.poll(() => existsSync(effects)).toBe(true);
     await waitFor(server.url, run_id, "process.started");
     server.kill("SIGKILL");
     await server.exited;
@@ -269,9 +263,7 @@ describe("a tool that does not stop", () => {
     expect(lastState(await ended(inside.url, turned))).toMatchObject({ state: "done" });
     const live = await start(inside.url, calling("stuck"));
     await waitFor(inside.url, live, "tool.start");
-    const beganMs = performance.now();
     await inside.restart();
-    expect(performance.now() - beganMs).toBeLessThan(10_000);
     await control(inside.url, live, "abort");
   });
 });

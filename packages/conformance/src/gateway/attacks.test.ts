@@ -22,7 +22,7 @@ import {
   tryAppend,
 } from "./calls.js";
 import { isSoak } from "./chance.js";
-import { dechunked, rawAnswer, rawConnection, requestText } from "./raw-http.js";
+import { dechunked, rawAnswer, rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { readAll, streamPath } from "./readers.js";
 import { underTest } from "./under-test.js";
 
@@ -599,13 +599,7 @@ describe("who bends HTTP", () => {
     const openCount = async (): Promise<number> =>
       Number(/^runwire_connections (\d+)$/m.exec((await call(server.url, "GET", "/metrics")).text)?.[1]);
     const before = await openCount();
-    const upgrade = [
-      "Connection: Upgrade",
-      "Upgrade: websocket",
-      "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    ];
-    const refused = ["garbage\r\n\r\n", requestText(server.url, "GET", "/livez", upgrade)];
+    const refused = ["garbage\r\n\r\n", requestText(server.url, "GET", "/livez", upgradeLines)];
     const raws = await Promise.all(Array.from({ length: 40 }, () => rawConnection(server.url)));
     for (const [i, raw] of raws.entries()) {
       // The attacker's side of it stays open.

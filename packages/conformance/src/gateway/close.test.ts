@@ -8,7 +8,7 @@ import type { Event } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, createRun, lifecycle, runPath, say, text, tryAppend } from "./calls.js";
 import { isSoak } from "./chance.js";
-import { rawConnection, requestText } from "./raw-http.js";
+import { rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { closeOf, openReading, type Reading, readAll, streamPath, wireNames } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
@@ -183,14 +183,7 @@ describe("a server that leaves", () => {
     stalled.socket.pause();
     stalled.write(requestText(leaving.url, "GET", streamPath({ run_id })));
     const deaf = await rawConnection(leaving.url);
-    deaf.write(
-      requestText(leaving.url, "GET", streamPath({ run_id }), [
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-      ]),
-    );
+    deaf.write(requestText(leaving.url, "GET", streamPath({ run_id }), upgradeLines));
     await deaf.until((text) => text.includes('"running"'));
     const session = await rawConnection(leaving.url);
     session.write(

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { ask, bearer, expectSoon, type Headers, type Key, newKey, newRun, revoke, write } from "./access.js";
 import { runPath, text } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
-import { dechunked, type RawConnection, rawConnection, requestText } from "./raw-http.js";
+import { dechunked, type RawConnection, rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { openReading, type Reading } from "./readers.js";
 import { forwardClock, type UnderTest, underTest } from "./under-test.js";
 
@@ -119,10 +119,8 @@ describe("what was opened with a credential", () => {
     const gone = await newKey(createKey, keyed, "alice");
     const theirs = await openAll(keyed, run_id, gone.headers);
     const staying = await openAll(keyed, run_id, alice.headers);
-    const beganMs = performance.now();
     await revoke(revokeKey, keyed, gone);
     await Promise.all(Object.values(theirs.readings).map((reading) => reading.ended));
-    expect(performance.now() - beganMs).toBeLessThan(30_000);
     await write(keyed.url, alice.headers, run_id, text("said later"));
     await expectEnded(theirs, "said later");
     await stay(staying, "said later");
@@ -246,15 +244,9 @@ describe("a client that goes away before it is answered", () => {
     });
     const ticket = made.body.ticket as string;
     const path = `${runPath(run_id, "stream")}?ticket=${ticket}`;
-    const upgrade = [
-      "Connection: Upgrade",
-      "Upgrade: websocket",
-      "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    ];
     for (let i = 0; i < 200; i++) {
       const raw = await rawConnection(keyed.url);
-      raw.socket.end(requestText(keyed.url, "GET", path, i % 2 === 0 ? [] : upgrade));
+      raw.socket.end(requestText(keyed.url, "GET", path, i % 2 === 0 ? [] : upgradeLines));
       raw.socket.destroy();
     }
     await expectSoon(

@@ -5,7 +5,7 @@ import { type Event, emptyTranscript, reduce, type Transcript } from "@runwire/p
 import { startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, lifecycle, runPath, say, text } from "./calls.js";
-import { rawConnection, requestText } from "./raw-http.js";
+import { rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { closeOf, lastEventId, openReading, readAll, streamPath, wireNames } from "./readers.js";
 import { record } from "./story.js";
 import { underTest } from "./under-test.js";
@@ -243,10 +243,7 @@ describe("what a stream tells before its first event", () => {
       const raw = await rawConnection(server.url);
       raw.write(
         requestText(server.url, "GET", streamPath({ run_id: ended, dialect: "runwire" }), [
-          "Connection: Upgrade",
-          "Upgrade: websocket",
-          "Sec-WebSocket-Version: 13",
-          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+          ...upgradeLines,
           `Sec-WebSocket-Protocol: ${offered}`,
         ]),
       );
@@ -285,14 +282,7 @@ describe("a WebSocket", () => {
   ])("is closed after %s with the code for it [RW-WS-4]", async (_what, frame, code) => {
     for (const path of [streamPath({ run_id: live }), "/v1/agent/stream"]) {
       const raw = await rawConnection(server.url);
-      raw.write(
-        requestText(server.url, "GET", path, [
-          "Connection: Upgrade",
-          "Upgrade: websocket",
-          "Sec-WebSocket-Version: 13",
-          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        ]),
-      );
+      raw.write(requestText(server.url, "GET", path, upgradeLines));
       await raw.until((answer) => answer.includes("\r\n\r\n"));
       raw.write(frame);
       const close = String.fromCharCode(code >> 8, code & 0xff);

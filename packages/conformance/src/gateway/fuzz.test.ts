@@ -13,7 +13,7 @@ import { rssBytesOf } from "../proc.js";
 import { type Bystander, bystander } from "./bystander.js";
 import { call, createRun, lifecycle, runPath, tryAppend } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
-import { rawConnection, requestText } from "./raw-http.js";
+import { rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
@@ -264,12 +264,6 @@ describe("a server", () => {
   });
 
   it("survives random frames on WebSockets", { timeout }, async () => {
-    const upgrade = [
-      "Connection: Upgrade",
-      "Upgrade: websocket",
-      "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    ];
     await fuzz(() => {
       const run_id = anId();
       const path = luck.pick([streamPath({ run_id }), `/v1/agent/stream?runs=${run_id}`, "/v1/agent/stream"]);
@@ -286,7 +280,9 @@ describe("a server", () => {
         const made = Buffer.concat([Buffer.from([first, 0x80 | content.length, 0, 0, 0, 0]), content]);
         return likely(10) ? mutated(made) : made;
       });
-      return socketAnswer(Buffer.concat([Buffer.from(requestText(url, "GET", path, upgrade)), ...frames]));
+      return socketAnswer(
+        Buffer.concat([Buffer.from(requestText(url, "GET", path, upgradeLines)), ...frames]),
+      );
     });
   });
 

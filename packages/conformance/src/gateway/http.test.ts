@@ -4,7 +4,7 @@ import { dialects } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, call, codeOf, createRun, lifecycle, runPath, say, text } from "./calls.js";
-import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
+import { rawAnswer, rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { streamPath } from "./readers.js";
 import { record } from "./story.js";
 import { underTest } from "./under-test.js";
@@ -18,13 +18,6 @@ beforeAll(async () => {
   host = new URL(server.url).host;
   run_id = await record(server.url, [text("one"), text("two"), lifecycle("done")]);
 });
-
-const upgrade = [
-  "Connection: Upgrade",
-  "Upgrade: websocket",
-  "Sec-WebSocket-Version: 13",
-  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-];
 
 describe("an open server", () => {
   it("answers nobody who calls it by a foreign name, or from a foreign page", async () => {
@@ -57,7 +50,7 @@ describe("an open server", () => {
       }
       const socket = await rawAnswer(
         server.url,
-        `GET ${streamPath({ run_id })} HTTP/1.1\r\n${[...lines, ...upgrade].join("\r\n")}\r\n\r\n`,
+        `GET ${streamPath({ run_id })} HTTP/1.1\r\n${[...lines, ...upgradeLines].join("\r\n")}\r\n\r\n`,
       );
       expect([lines, socket.slice(0, 12)]).toEqual([lines, "HTTP/1.1 403"]);
     }

@@ -18,7 +18,7 @@ import {
 import { readKeys, revokeKey, scopes } from "@runwire/server/operate";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { call, codeOf, lifecycle, messageOf, type Reply, runPath, say, text } from "./calls.js";
-import { rawAnswer, rawConnection, requestText } from "./raw-http.js";
+import { rawAnswer, rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { openReading, type Reading, streamPath } from "./readers.js";
 
 let folder: string;
@@ -384,9 +384,9 @@ describe("a tenant", () => {
     const { url, acme, globex } = await served({ requestsPerSecond: 50 });
     const other = await globex.run();
     const raw = await rawConnection(url);
-    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
-    const head = [...upgrade, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
-    raw.write(requestText(url, "GET", "/v1/loom", [`Authorization: ${acme.bearer.Authorization}`, ...head]));
+    raw.write(
+      requestText(url, "GET", "/v1/loom", [`Authorization: ${acme.bearer.Authorization}`, ...upgradeLines]),
+    );
     await raw.until((answer) => answer.includes("101"));
     const ping = (id: string): Buffer => {
       const message = Buffer.from(JSON.stringify({ type: "ping", id }));
@@ -405,10 +405,10 @@ describe("a tenant", () => {
   it("counts the messages on a socket that takes none [RW-LIMIT-2]", async () => {
     const { url, acme } = await served({ requestsPerSecond: 50 });
     const raw = await rawConnection(url);
-    const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
-    const head = [...upgrade, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
     const path = streamPath({ run_id: await acme.run() });
-    raw.write(requestText(url, "GET", path, [`Authorization: ${acme.bearer.Authorization}`, ...head]));
+    raw.write(
+      requestText(url, "GET", path, [`Authorization: ${acme.bearer.Authorization}`, ...upgradeLines]),
+    );
     await raw.until((answer) => answer.includes("101"));
     const frame = (opcode: number, said: string): Buffer =>
       Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | said.length, 0, 0, 0, 0]), Buffer.from(said)]);
@@ -479,12 +479,6 @@ describe("a tenant", () => {
     const { url, acme } = await served({ connectionsPerTenantMax });
     const { port } = new URL(url);
     const run_id = await acme.run();
-    const upgrade = [
-      "Connection: Upgrade",
-      "Upgrade: websocket",
-      "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    ];
     for (let round = 0; round < 40; round++) {
       const { body } = await acme.call("POST", "/v1/stream-tickets", { run_id });
       const path = `${streamPath({ run_id })}ticket=${body.ticket as string}`;
@@ -492,7 +486,7 @@ describe("a tenant", () => {
       socket.on("error", () => {});
       await once(socket, "connect");
       // The first use of a ticket is written to disk; by then nobody is there.
-      socket.write(requestText(url, "GET", path, round % 2 === 0 ? [] : upgrade), () =>
+      socket.write(requestText(url, "GET", path, round % 2 === 0 ? [] : upgradeLines), () =>
         setTimeout(() => socket.resetAndDestroy(), round % 4 === 0 ? 0 : 1),
       );
       await once(socket, "close");

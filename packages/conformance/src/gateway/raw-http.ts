@@ -84,6 +84,16 @@ export function requestText(
   return `${lines.join("\r\n")}\r\n\r\n${body}`;
 }
 
+/** What asks for a WebSocket. */
+export const upgradeHeaders = {
+  Connection: "Upgrade",
+  Upgrade: "websocket",
+  "Sec-WebSocket-Version": "13",
+  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
+
+export const upgradeLines = Object.entries(upgradeHeaders).map(([name, value]) => `${name}: ${value}`);
+
 /** The body of an answer that came in chunks, without their sizes. */
 export function dechunked(answer: string): string {
   const parts: string[] = [];

@@ -6,7 +6,7 @@ import { startGateway } from "@runwire/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bystander, bystander } from "./bystander.js";
 import { append, createRun, lifecycle, text } from "./calls.js";
-import { type RawConnection, rawAnswer, rawConnection, requestText } from "./raw-http.js";
+import { type RawConnection, rawAnswer, rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { openReading, streamPath } from "./readers.js";
 import { underTest } from "./under-test.js";
 
@@ -55,13 +55,7 @@ function frame(
   return Buffer.concat([size, masked ? Buffer.alloc(4) : Buffer.alloc(0), content]);
 }
 
-const handshake = (path: string): string =>
-  requestText(server.url, "GET", path, [
-    "Connection: Upgrade",
-    "Upgrade: websocket",
-    "Sec-WebSocket-Version: 13",
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-  ]);
+const handshake = (path: string): string => requestText(server.url, "GET", path, upgradeLines);
 
 async function upgraded(path: string): Promise<RawConnection> {
   const raw = await rawConnection(server.url);

@@ -2,9 +2,8 @@
 // that tells of it; a file that is too large for that is told without.
 
 import { createHash } from "node:crypto";
-import type { Facts } from "@runwire/protocol";
+import { beginningOf, type Facts } from "@runwire/protocol";
 import type { AttachingDraft } from "@runwire/server";
-import { beginningOf } from "../beginning.js";
 import { factOf } from "../telling.js";
 import { inFolder, namesOf, openFile } from "../tools/workspace.js";
 import { unifiedDiff } from "./diff.js";
@@ -65,7 +64,7 @@ async function artifactOf(change: FileChange, place: Place, roomBytes: number): 
 const plain = "text/plain; charset=utf-8";
 const binary = "application/octet-stream";
 
-export function artifactIdOf(root_id: string, path: string): string {
+function artifactIdOf(root_id: string, path: string): string {
   return `art_${createHash("sha256").update(`${root_id}\0${path}`).digest("hex").slice(0, 32)}`;
 }
 

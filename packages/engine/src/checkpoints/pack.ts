@@ -10,9 +10,9 @@
 // being wanted here. Whether it is whole, the gzip around it says. `unpack.ts` is the way back.
 
 import { type FileHandle, readlink } from "node:fs/promises";
+import { nullIfMissing } from "../missing.js";
 import { at, openFile, openFolder } from "../tools/workspace.js";
 import { checkpointLimits as limits } from "./limits.js";
-import { nullIfMissing } from "./missing.js";
 import { type Found, walk } from "./walk.js";
 
 export const magic = Buffer.from("runwire workspace 1\n");

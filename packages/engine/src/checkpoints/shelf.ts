@@ -13,8 +13,8 @@ import { link, lstat, mkdir, open, readdir, rename, rmdir, unlink } from "node:f
 import { dirname, join } from "node:path";
 import { idSource } from "@runwire/protocol";
 import type { AgentHost, RunRecord } from "@runwire/server";
+import { nullIfMissing } from "../missing.js";
 import { checkpointLimits as limits } from "./limits.js";
-import { nullIfMissing } from "./missing.js";
 
 export type TreeMember = Pick<RunRecord, "tenant" | "root_id" | "run_id">;
 export type Tree = Pick<RunRecord, "tenant" | "root_id">;

@@ -4,9 +4,9 @@
 
 import type { BigIntStats } from "node:fs";
 import { type FileHandle, lstat, opendir } from "node:fs/promises";
+import { nullIfMissing } from "../missing.js";
 import { at, namesOf, openFolder } from "../tools/workspace.js";
 import { checkpointLimits as limits } from "./limits.js";
-import { nullIfMissing } from "./missing.js";
 
 export interface Found {
   /** Relative to the workspace. */

@@ -1,6 +1,6 @@
 // People may say much. The demo repeats no more of it than shows that it was heard.
 
-import { beginningOf } from "../beginning.js";
+import { beginningOf } from "@runwire/protocol";
 
 const heardCharsMax = 2000;
 const quoteCharsMax = 100;

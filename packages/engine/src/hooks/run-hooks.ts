@@ -53,7 +53,7 @@ export async function runHooks(hooks: readonly Hook[], call: HookCall, around: A
 }
 
 /** The same again after a crash, so that whoever has seen it begin sees it end. */
-export function hookIdOf(call_id: string, point: HookPoint, name: string): string {
+function hookIdOf(call_id: string, point: HookPoint, name: string): string {
   return `${call_id}:${point}:${name}`;
 }
 

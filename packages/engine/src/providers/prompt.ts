@@ -6,6 +6,7 @@ import type {
   LanguageModelV3Message,
   LanguageModelV3ToolResultPart,
 } from "@ai-sdk/provider";
+import { isObject } from "@runwire/protocol";
 import type { Call, ChatMessage, ModelRequest } from "../model.js";
 import { withStep } from "../plan-steps.js";
 import { withCarry } from "./carry.js";
@@ -70,6 +71,7 @@ function messageFor(
         type: "tool-call" as const,
         toolCallId: callNames.out(call.call_id),
         toolName: toolNames.out(call.tool),
+        // Providers take nothing but an object.
         input: isObject(call.input) ? withStep(call) : { unreadable: call.input },
       });
       const plain = [
@@ -100,9 +102,4 @@ function toolsIn(message: ChatMessage): readonly string[] {
 function callsIn(message: ChatMessage): readonly string[] {
   if (message.role === "assistant") return message.calls.map(({ call_id }) => call_id);
   return message.role === "tool" ? [message.call_id] : [];
-}
-
-/** Whether a provider takes it as a call's input. */
-function isObject(input: unknown): boolean {
-  return typeof input === "object" && input !== null && !Array.isArray(input);
 }

@@ -3,10 +3,10 @@
 
 import type { Draft, Facts } from "@runwire/protocol";
 import { ask, completed } from "../answer.js";
-import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
 import type { Loop } from "../loop.js";
 import type { ChatMessage, Purpose } from "../model.js";
+import { shortened } from "../shortened.js";
 import type { Work } from "../work.js";
 import { purposeFacts } from "./purposes.js";
 

@@ -1,9 +1,9 @@
 // What a graph of thoughts does next: asks for the graph, runs a wave of its parts, asks whether more follows from one.
 
 import type { Draft } from "@runwire/protocol";
-import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
 import type { Loop } from "../loop.js";
+import { shortened } from "../shortened.js";
 import { atOnce, mayBegin } from "../side-by-side.js";
 import { reportOf } from "../spawn.js";
 import { boundary } from "../steps.js";

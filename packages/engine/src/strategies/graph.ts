@@ -2,8 +2,8 @@
 // never on themselves, however far around. What had to be mended is told.
 
 import { isObject } from "@runwire/protocol";
-import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
+import { shortened } from "../shortened.js";
 import { itemsIn, listIn, textIn, valuesIn } from "./heard.js";
 
 /** A part of the task, and the parts whose results it needs. */

@@ -86,10 +86,10 @@ test("whatever a model writes, reading it ends, and gives what is asked for", ()
     }),
   );
   // Not even a text that is made for it takes long.
-  const beganMs = performance.now();
+  const before = process.cpuUsage();
   valuesIn("[".repeat(limits.strategyCharsMax));
   candidatesIn("1. ".repeat(20_000));
   candidatesIn("\n".repeat(limits.strategyCharsMax));
   scoresIn(`- 1${" ".repeat(limits.strategyCharsMax)}x`, 1);
-  expect(performance.now() - beganMs).toBeLessThan(2000);
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(2000);
 });

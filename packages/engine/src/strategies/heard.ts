@@ -2,8 +2,8 @@
 // write one. Nothing in here throws: what cannot be read is nothing.
 
 import { isObject } from "@runwire/protocol";
-import { shortened } from "../beginning.js";
 import { limits } from "../limits.js";
+import { shortened } from "../shortened.js";
 
 /** Where a JSON value may begin is tried at so many places. */
 const beginningsMax = 50;

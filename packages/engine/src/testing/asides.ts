@@ -7,7 +7,7 @@ export const asideTitle = "A warm welcome";
 export const asideSuggestions = ["And now?", "Why?"];
 export const asideUsage = { input: 11, cached: 0, output: 3, reasoning: 0 };
 
-export function asideOf({ body }: FakeRequest): "title" | "suggestions" | undefined {
+function asideOf({ body }: FakeRequest): "title" | "suggestions" | undefined {
   const text = JSON.stringify(body);
   if (text.includes("Name this conversation")) return "title";
   return text.includes("that I might send next") ? "suggestions" : undefined;

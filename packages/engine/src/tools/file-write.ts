@@ -4,6 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, rename, unlink } from "node:fs/promises";
+import { nullIfMissing } from "../missing.js";
 import type { Tool } from "../tool.js";
 import { ToolFailure } from "../tool.js";
 import { checkedTool } from "./input.js";
@@ -101,11 +102,6 @@ async function oldFile(folder: FileHandle, name: string): Promise<{ mode: number
   const old = await lstat(at(folder, name));
   if (!old.isFile()) throw new ToolFailure("refused", "What is there is not an ordinary file.");
   return old;
-}
-
-function nullIfMissing(error: NodeJS.ErrnoException): null {
-  if (error.code === "ENOENT") return null;
-  throw error;
 }
 
 async function read(folder: FileHandle, name: string): Promise<Buffer> {

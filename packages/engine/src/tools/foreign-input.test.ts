@@ -38,9 +38,9 @@ it.each<readonly [unknown, string]>([
 });
 
 it("what only the server can judge is left to it, and no pattern of its is run", () => {
-  const startedMs = performance.now();
+  const before = process.cpuUsage();
   checkForeign(schema, { path: `${"a".repeat(40)}!`, mode: "r", count: null, tags: [], odd: { any: 1 } });
   for (const odd of [{}, { type: "frob" }, { type: 1, properties: [], required: "x", enum: {} }])
     checkForeign(odd as Facts, { x: 1 });
-  expect(performance.now() - startedMs).toBeLessThan(1000);
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(1000);
 });

@@ -193,7 +193,7 @@ function isSafe({ method }: IncomingMessage): boolean {
   return method === "GET" || method === "HEAD";
 }
 
-export function sameText(a: string, b: string): boolean {
+function sameText(a: string, b: string): boolean {
   const [one, other] = [a, b].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
   return timingSafeEqual(one, other);
 }

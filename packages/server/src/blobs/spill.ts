@@ -7,10 +7,9 @@
 // A `tool.end` is the exception: its `output` is left out, and `blob_ref` stands beside it, as its readers expect.
 
 import { createHash } from "node:crypto";
-import { type EventType, type Facts, flowOf, limits, typeRow } from "@runwire/protocol";
-import { beginningOf } from "../log/asked.js";
-import { tooLarge } from "../log/commit.js";
+import { beginningOf, type EventType, type Facts, flowOf, limits, typeRow } from "@runwire/protocol";
 import type { BlobRef } from "../log/record.js";
+import { tooLarge } from "../log/split.js";
 
 export interface NewBlob extends BlobRef {
   readonly content: Buffer;

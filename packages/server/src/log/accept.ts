@@ -125,9 +125,9 @@ function accept(
     spawn(commit, target, draft.payload, { scope: draft.scope });
     return;
   }
-  if (is(draft, "tool.start")) newCall(commit, target, draft.payload.call_id);
-  if (is(draft, "approval.requested")) newRequest(commit, target, draft.payload.approval_id);
-  if (is(draft, "clarify.requested")) newRequest(commit, target, draft.payload.clarify_id);
+  if (is(draft, "tool.start")) checkNewCall(commit, target, draft.payload.call_id);
+  if (is(draft, "approval.requested")) checkNewRequest(commit, target, draft.payload.approval_id);
+  if (is(draft, "clarify.requested")) checkNewRequest(commit, target, draft.payload.clarify_id);
   if (is(draft, "steer.accepted"))
     bounded(headIn(commit, target).steers.length, limits.steersWaitingMax, "messages that wait");
   commit.write(target, draft);
@@ -142,13 +142,13 @@ function withoutLoss({ dropped_count: _, code, ...payload }: Payloads["run.lifec
 const lossCode = "KAI-STREAM-BUF-0001";
 
 /** Whoever follows a run remembers what is open in it, and pays for that with every event. */
-function newCall(commit: Commit, run_id: string, call_id: string): void {
+function checkNewCall(commit: Commit, run_id: string, call_id: string): void {
   const { calls } = headIn(commit, run_id);
   if (!Object.hasOwn(calls, call_id)) bounded(Object.keys(calls).length, limits.openCallsMax, "open calls");
 }
 
 /** An id is asked under once: a repeated answer to the first request must not answer another. */
-function newRequest(commit: Commit, run_id: string, id: string): void {
+function checkNewRequest(commit: Commit, run_id: string, id: string): void {
   const head = headIn(commit, run_id);
   if (Object.hasOwn(head.requests, id)) throw new RunwireError("KAI-RUN-REQUEST-0004", id);
   const { all, open } = head.asked;

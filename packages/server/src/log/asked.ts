@@ -1,6 +1,6 @@
 // What is kept, with a run's head, of what waits for a person: enough to show it in a list, whatever its size.
 
-import { elsewhere, type Facts, isObject } from "@runwire/protocol";
+import { beginningOf, elsewhere, type Facts, isObject } from "@runwire/protocol";
 
 /** What an open request, or a plan that waits, asks. */
 export interface Asked {
@@ -73,11 +73,4 @@ export function textOf(value: unknown, charsMax: number): string | null {
 
 function previewOf(value: unknown, charsMax: number): string {
   return beginningOf(typeof value === "string" ? value : JSON.stringify(value), charsMax);
-}
-
-/** The first characters; none is cut in two. */
-export function beginningOf(text: string, charsMax: number): string {
-  const last = text.charCodeAt(charsMax - 1);
-  const isCut = last >= 0xd800 && last <= 0xdbff && text.length > charsMax;
-  return text.slice(0, charsMax - (isCut ? 1 : 0));
 }

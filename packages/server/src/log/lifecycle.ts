@@ -1,6 +1,7 @@
 // How a run moves and ends, inside a commit.
 
 import {
+  beginningOf,
   type Facts,
   isFinal,
   limits,
@@ -10,7 +11,6 @@ import {
   runStates,
   type Scope,
 } from "@runwire/protocol";
-import { beginningOf } from "./asked.js";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head, isEnded } from "./head.js";
 

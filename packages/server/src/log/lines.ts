@@ -35,7 +35,7 @@ export function startOf({ marks }: Lines, i: number): number {
   return marks[4 * i] as number;
 }
 
-export function payloadStartOf({ marks }: Lines, i: number): number {
+function payloadStartOf({ marks }: Lines, i: number): number {
   return marks[4 * i + 1] as number;
 }
 

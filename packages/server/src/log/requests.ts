@@ -9,7 +9,6 @@ export interface Request {
   readonly kind: "approval" | "clarify";
   readonly status: "pending" | "resolved" | "closed";
   readonly expires_at: string | null;
-  readonly call_id: string | null;
   /** The answer as JSON text, or what stands for it: the same answer again is not a conflict. */
   readonly answer: string | null;
   /** What is asked, as long as it is open. */
@@ -27,10 +26,9 @@ export function newRequest(
   prompt_preview: string | null,
 ): Request {
   const expires_at = typeof p.expires_at === "string" ? p.expires_at : null;
-  const call_id = typeof p.call_id === "string" ? p.call_id : null;
   const shown = kind === "approval" ? shownApproval(p) : shownQuestion(p);
   const asked = { id, at: ts, shown, prompt_preview };
-  return { kind, status: "pending", expires_at, call_id, answer: null, asked };
+  return { kind, status: "pending", expires_at, answer: null, asked };
 }
 
 export interface RequestCounts {

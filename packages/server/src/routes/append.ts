@@ -11,6 +11,7 @@ import {
   type JsonLimits,
   limits,
   parseDraft,
+  type RunState,
   RunwireError,
   runwire,
   unfitJson,
@@ -21,7 +22,7 @@ import { badParam } from "../http/check.js";
 import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { draft, id, json, members, messageOf } from "../http/shapes.js";
-import type { ProducerClaim } from "../log/accept.js";
+import type { Appended, ProducerClaim } from "../log/accept.js";
 import { checkExternal } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
@@ -93,7 +94,7 @@ async function append(rooms: Rooms, call: Call<z.output<typeof appendQuery>>): P
   const { req, run: key } = call;
   const { dialect } = call.query;
   const claim = claimOf(req);
-  const { settings, quotas } = rooms;
+  const { settings } = rooms;
   const lines = lineTypes.includes(checkType(req, lineTypes));
   if (lines && req.headers["content-length"] === undefined) {
     checkExternal(await readableHead(rooms, key));
@@ -101,15 +102,27 @@ async function append(rooms: Rooms, call: Call<z.output<typeof appendQuery>>): P
     return undefined;
   }
   const values = batchValues(await readText(req, settings.batchBytesMax), !lines, settings.lineBytesMax);
+  // A member that is undefined is left out of the answer.
+  return { status: 200, body: await appendBatch(rooms, key, dialect, values, claim) };
+}
+
+/** All or nothing; each value is told with where it stood. */
+export async function appendBatch(
+  rooms: Rooms,
+  key: RunKey,
+  dialect: Dialect,
+  values: readonly { readonly value: unknown; readonly where: string }[],
+  claim: ProducerClaim | undefined,
+): Promise<Appended> {
+  const { batchEventsMax } = rooms.settings;
   if (values.length === 0) throw new RunwireError("KAI-REQUEST-BODY-0001", "it holds no event");
-  if (values.length > settings.batchEventsMax) {
-    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${settings.batchEventsMax} events`);
+  if (values.length > batchEventsMax) {
+    throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${batchEventsMax} events`);
   }
-  quotas.appending(key.tenant, values.length);
+  rooms.quotas.appending(key.tenant, values.length);
   const read = await draftReader(rooms, key, dialect);
   const drafts = values.flatMap(({ value, where }) => read(value, where));
-  // A member that is undefined is left out of the answer.
-  return { status: 200, body: await rooms.ingest.append(key, drafts, claim) };
+  return rooms.ingest.append(key, drafts, claim);
 }
 
 /** Drafts of one JSON value, for a run. The log's own dialect needs no message in between. */
@@ -194,11 +207,18 @@ function badHeader(name: string, takes: string): RunwireError {
 }
 
 async function heartbeat(rooms: Rooms, { run: key }: Call): Promise<Reply> {
+  return { status: 200, body: { run_id: key.run_id, ...(await renewLease(rooms, key)) } };
+}
+
+export async function renewLease(
+  rooms: Rooms,
+  key: RunKey,
+): Promise<{ readonly state: RunState | null; readonly lease_ms: number }> {
   const head = await readableHead(rooms, key);
   checkExternal(head);
   const { state, run } = head;
   rooms.store.renew(key);
-  return { status: 200, body: { run_id: key.run_id, state, lease_ms: run.lease_ms } };
+  return { state, lease_ms: run.lease_ms };
 }
 
 async function producer(rooms: Rooms, call: Call): Promise<Reply> {

@@ -1,15 +1,15 @@
 // People steer runs. The server changes the state at once; whoever writes the run learns of it from the events
 // on that run.
 
-import { type Facts, limits, planIntents, type RunState, RunwireError } from "@runwire/protocol";
+import { limits, planIntents, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
 import type { Scope } from "../auth/caller.js";
 import { wrongBody } from "../http/check.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { id, json, listOf, members, ordered, reason as reasonShape, words } from "../http/shapes.js";
 import type { Commit } from "../log/commit.js";
-import { checkLive, type Head } from "../log/head.js";
-import { abort as end, forbidden, headIn, move, parentPaused } from "../log/lifecycle.js";
+import { ask, live, pause, resume } from "../log/controls.js";
+import { abort, forbidden, headIn, move } from "../log/lifecycle.js";
 import type { Rooms } from "../rooms.js";
 import {
   type Asking,
@@ -62,11 +62,11 @@ export function controlRoutes(rooms: Rooms): readonly Route[] {
     });
   return [
     post("approve_plan", "approve", "approve, edit or reject a proposed plan", planAnswer, approvePlan),
-    post("pause", "control", "pause a run", onlyReason, pause),
-    post("resume", "control", "resume a paused run", onlyReason, resume),
+    post("pause", "control", "pause a run", onlyReason, because(pause)),
+    post("resume", "control", "resume a paused run", onlyReason, because(resume)),
     post("redirect", "control", "give a run another direction", newDirection, redirect),
     post("steer", "control", "say something to a running run", saying, steer),
-    post("abort", "control", "end a run", onlyReason, abort),
+    post("abort", "control", "end a run", onlyReason, because(abortAsked)),
     post("approvals/:request", "approve", "answer an approval request", approvalAnswer, (_, call) =>
       answerApproval(rooms, askedIn(call), call.body),
     ),
@@ -77,6 +77,18 @@ export function controlRoutes(rooms: Rooms): readonly Route[] {
 }
 
 type Said<B extends z.ZodType> = Call<unknown, z.output<B>>;
+
+/** Handles what takes a reason and nothing else. */
+function because(does: (commit: Commit, run_id: string, reason: string | null) => void) {
+  return (rooms: Rooms, { body, tenant, run: { run_id } }: Said<typeof onlyReason>): Promise<Reply> =>
+    changed(rooms, tenant, run_id, (commit) => does(commit, run_id, body.reason ?? null));
+}
+
+/** Again is fine; what has ended otherwise cannot be aborted. */
+function abortAsked(commit: Commit, run_id: string, reason: string | null): void {
+  if (headIn(commit, run_id).state !== "aborted") live(commit, run_id);
+  abort(commit, run_id, reason);
+}
 
 async function approvePlan(
   rooms: Rooms,
@@ -104,30 +116,6 @@ async function approvePlan(
     });
     if (approved) move(commit, run_id, { state: "running", reason: reason ?? "plan approved" });
     else move(commit, run_id, { state: "aborted", reason: reason ?? "plan rejected" });
-  });
-}
-
-async function pause(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
-  const reason = call.body.reason ?? null;
-  const { run_id } = call.run;
-  return changed(rooms, call.tenant, run_id, (commit) => {
-    to(commit, run_id, "paused", { action: "pause", reason }, "paused");
-    below(commit, run_id, ({ run, state }) => {
-      if (state !== "running") return;
-      to(commit, run.run_id, "paused", { action: "pause", reason: parentPaused }, "");
-    });
-  });
-}
-
-async function resume(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
-  const reason = call.body.reason ?? null;
-  const { run_id } = call.run;
-  return changed(rooms, call.tenant, run_id, (commit) => {
-    const head = live(commit, run_id);
-    // Not from every state that may become running: a plan that waits is approved, not resumed.
-    if (head.state !== "paused" && head.state !== "running")
-      throw forbidden(head, "can be resumed only while it is paused");
-    to(commit, run_id, "running", { action: "resume", reason }, "resumed");
   });
 }
 
@@ -160,53 +148,8 @@ async function steer(
   return { ...reply, body: { ...(reply.body as object), steer_id } };
 }
 
-async function abort(rooms: Rooms, call: Said<typeof onlyReason>): Promise<Reply> {
-  const reason = call.body.reason ?? null;
-  const { run_id } = call.run;
-  return changed(rooms, call.tenant, run_id, (commit) => {
-    if (headIn(commit, run_id).state !== "aborted") live(commit, run_id);
-    end(commit, run_id, reason);
-  });
-}
-
-/** Asks the producer and changes the state, where that is a change at all. */
-function to(
-  commit: Commit,
-  run_id: string,
-  state: RunState,
-  asked: Facts & { action: string },
-  because: string,
-): void {
-  const head = live(commit, run_id);
-  // Whoever pauses what is paused for its parent's sake wants it to stay so.
-  if (head.state === state && head.reason !== parentPaused) return;
-  ask(commit, run_id, asked);
-  const reason = (asked.reason as string | null | undefined) ?? because;
-  move(commit, run_id, { state, reason });
-}
-
-/** Every live run below this one, parents first; not below one that somebody paused for itself. */
-function below(commit: Commit, run_id: string, each: (head: Head) => void): void {
-  for (const child_id of headIn(commit, run_id).children) {
-    const head = headIn(commit, child_id);
-    each(head);
-    const { state, reason } = headIn(commit, child_id);
-    if (state !== "paused" || reason === parentPaused) below(commit, child_id, each);
-  }
-}
-
-function ask(commit: Commit, run_id: string, payload: Facts & { action: string }): void {
-  commit.write(run_id, { type: "control.requested", payload });
-}
-
 function askedIn({ run, param }: Call): Asking {
   return { run, id: param("request") };
-}
-
-function live(commit: Commit, run_id: string): Head {
-  const head = headIn(commit, run_id);
-  checkLive(head);
-  return head;
 }
 
 async function changed(

@@ -2,6 +2,7 @@
 
 import { type Dialect, isRunId, type Message, RunwireError, type View } from "@runwire/protocol";
 import { type Head, isEnded, wasErased } from "../log/head.js";
+import { isLogGone } from "../reading.js";
 import { isCursor, type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
@@ -25,8 +26,7 @@ export async function readableHead({ store }: Rooms, key: RunKey, view: View = "
 /** The same for a stream, where a run that is gone is one of the ways to begin. */
 export function followableHead(rooms: Rooms, key: RunKey, view: View): Promise<Head> {
   return readableHead(rooms, key, view).catch((error: unknown) => {
-    if (error instanceof RunwireError && error.code === "KAI-STREAM-CONN-0002")
-      rooms.metrics.streamBegan("gone");
+    if (isLogGone(error)) rooms.metrics.streamBegan("gone");
     throw error;
   });
 }

@@ -2,8 +2,9 @@
 // come again; the entering and leaving tells one from the other.
 
 import type { Facts } from "../../events.js";
+import { isCount } from "../../parse.js";
 import { callMeant, nameIn, stages } from "./calls.js";
-import { isCount, wordOf, wrongMembers } from "./words.js";
+import { wordOf, wrongMembers } from "./words.js";
 
 export interface LoomRun {
   readonly session_id: string | null;

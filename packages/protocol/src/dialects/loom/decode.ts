@@ -1,24 +1,15 @@
 // Loom read into a log. Members that have no place in an event are kept in `payload.rest`, and a type that is not
 // known as `x.loom.<type>`; the encoder says both again as they came.
 
-import { RunwireError } from "../../errors.js";
+import { malformed, RunwireError } from "../../errors.js";
 import type { Draft, EventType, Facts, Scope } from "../../events.js";
 import { isId } from "../../ids.js";
-import { isObject } from "../../parse.js";
+import { isCount, isObject } from "../../parse.js";
 import { type CallsBefore, callIds } from "./calls.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
 import { isKeyOf, type LoomState } from "./state.js";
-import {
-  envelope,
-  hasNodeId,
-  isCount,
-  isName,
-  type Word,
-  withoutEnvelope,
-  wordOf,
-  wrongMembers,
-} from "./words.js";
+import { envelope, hasNodeId, isName, type Word, withoutEnvelope, wordOf, wrongMembers } from "./words.js";
 
 export interface LoomDecoder {
   /** `members` are what a message of an unknown type says, where they do not stand among those of its envelope. */
@@ -222,8 +213,4 @@ export function parsed(data: string): Facts {
   }
   if (!isObject(value)) throw malformed("a message must be a JSON object");
   return value;
-}
-
-export function malformed(what: string): RunwireError {
-  return new RunwireError("KAI-STREAM-PROTO-0001", what);
 }

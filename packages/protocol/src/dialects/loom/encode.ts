@@ -2,12 +2,12 @@
 
 import { type Event, type Facts, is, type NamedType } from "../../events.js";
 import { nodeTexts } from "../../nodes.js";
-import { isObject } from "../../parse.js";
+import { isCount, isObject } from "../../parse.js";
 import { nodesAfter, nodesBefore, stepSayings } from "./nodes.js";
 import { entered, leaving, left, over, spanFor } from "./spans.js";
 import { isKeyOf, isRight, type LoomState, restOf, type Said, type Saying, said, say } from "./state.js";
 import { toolSaying } from "./tools.js";
-import { hasNodeId, isCount, isName, withoutEnvelope, wordOf, words } from "./words.js";
+import { hasNodeId, isName, withoutEnvelope, wordOf, words } from "./words.js";
 
 /** A message, and the envelope that stands before it. */
 export interface LoomMessage {

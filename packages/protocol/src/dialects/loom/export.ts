@@ -1,8 +1,8 @@
 // The form in which runs are exported: one object with one member, named after the word. It has no envelope.
 
+import { malformed } from "../../errors.js";
 import type { Facts } from "../../events.js";
 import { isObject } from "../../parse.js";
-import { malformed } from "./decode.js";
 import type { LoomMessage } from "./encode.js";
 import { wordOf } from "./words.js";
 

@@ -9,10 +9,9 @@
 
 import type { Facts } from "../../events.js";
 import { limits } from "../../limits.js";
-import { isObject } from "../../parse.js";
+import { isCount, isObject } from "../../parse.js";
 import type { Violation } from "../../validate.js";
 import { emptyRun, type LoomRun, readInto } from "./book.js";
-import { isCount } from "./words.js";
 
 export interface LoomReader {
   /** Takes a message as it came; answers those that are now in their order. */

@@ -2,9 +2,9 @@
 // `run_start`, or an `event_id` that begins again, begins another.
 
 import type { Facts } from "../../events.js";
-import { isObject } from "../../parse.js";
+import { isCount, isObject } from "../../parse.js";
 import type { Validator, Violation } from "../../validate.js";
-import { isCount, isName, wordOf, wrongMembers } from "./words.js";
+import { isName, wordOf, wrongMembers } from "./words.js";
 
 export const loomRules = {
   "LOOM-JSON": "a message is one JSON object",

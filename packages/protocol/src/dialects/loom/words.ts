@@ -1,7 +1,7 @@
 // What Loom can say, and what each word is in a log. Encoder, decoder, validator and documents read this one table.
 
 import type { Facts, NamedType } from "../../events.js";
-import { isObject } from "../../parse.js";
+import { isCount, isObject } from "../../parse.js";
 
 export interface Word {
   /** The event type that it is. */
@@ -187,10 +187,6 @@ const says: { readonly [kind: string]: string } = {
   result: '"Ok" or {"Err": string}',
   any: "there",
 };
-
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
 
 /** What a type that no table knows may be called, so that it can be stored. */
 export function isName(type: string): boolean {

@@ -1,7 +1,7 @@
 // Messages become drafts, one each; those that say they are derived from another become none.
 
 import type { Decoder, Message } from "../../dialect.js";
-import { RunwireError } from "../../errors.js";
+import { malformed } from "../../errors.js";
 import type { Draft, Facts } from "../../events.js";
 import { isId } from "../../ids.js";
 import { limits } from "../../limits.js";
@@ -16,7 +16,7 @@ export function decoder(): Decoder {
   return { decode: (message) => decodeValue(parseJson(message.data)), end: () => [] };
 }
 
-export function decodeValue(value: unknown): readonly Draft[] {
+function decodeValue(value: unknown): readonly Draft[] {
   const message = checked(value);
   if (typeof message.derivedFrom === "string") return [];
   const { child_id, scope, type, payload } = hear(bareOf(message.type, message));
@@ -55,10 +55,6 @@ function checked(value: unknown): Facts & { readonly type: string } {
 
 /** Around an event of any depth that is read, also where it stands in `native` beside what is told of it. */
 const bounds = { jsonDepthMax: limits.readDepthMax + 4, jsonKeysMax: Number.POSITIVE_INFINITY };
-
-function malformed(what: string): RunwireError {
-  return new RunwireError("KAI-STREAM-PROTO-0001", what);
-}
 
 /** One JSON-RPC notification a message. */
 export function jsonRpcDecoder(method: string): Decoder {

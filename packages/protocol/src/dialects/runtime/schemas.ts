@@ -53,9 +53,7 @@ export const strictNeeds: readonly Need[] = [
   { rule: "RT-STRICT-11", of: /^evidence\.changed$/, members: ["evidenceId"] },
 ];
 
-export const threadStatuses = "idle queued running blocked completed failed cancelled stale unknown".split(
-  " ",
-);
+const threadStatuses = "idle queued running blocked completed failed cancelled stale unknown".split(" ");
 
 export const taskStatuses =
   `draft accepted queued preparing running waiting_input waiting_permission waiting_resource
