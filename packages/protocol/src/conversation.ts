@@ -4,6 +4,7 @@
 import { type Elsewhere, elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts } from "./events.js";
 import { type Mine, mineOf, withItem, withMember } from "./folding.js";
+import { isObject } from "./parse.js";
 import { isFinal } from "./state.js";
 
 /** How a message looks that a run made; those that it was given are kept as they are. */
@@ -32,7 +33,7 @@ export type Words = {
 };
 
 export interface Conversation {
-  /** The payload of `turn.submitted`. */
+  /** The payload of the first `turn.submitted`: what the run was given. */
   readonly asked: Facts;
   /** Everything that was said and done, up to the last whole answer and its results. */
   readonly messages: readonly (ConversationMessage | Facts)[];
@@ -73,10 +74,8 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
   if (event.child_id !== null) return c;
   const e = event as AnyEvent;
   switch (e.type) {
-    case "turn.submitted": {
-      const messages = Array.isArray(e.payload.messages) ? (e.payload.messages as readonly Facts[]) : [];
-      return { ...c, asked: e.payload, messages, history: messages.flatMap(plain) };
-    }
+    case "turn.submitted":
+      return submitted(mine, c, e.payload);
     case "text.delta": {
       if (e.payload.call_id != null || e.payload.text === "") return c;
       const next = nextAnswer(mine, c);
@@ -122,6 +121,29 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
     default:
       return c;
   }
+}
+
+/** A producer may say again what its run was asked, or what it is asked next; what it was given stays. */
+function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversation {
+  const asked = Object.keys(c.asked).length === 0 ? payload : c.asked;
+  const brought: readonly Facts[] = Array.isArray(payload.messages) ? payload.messages.filter(isObject) : [];
+  if (c.messages.length === 0 && c.text === "" && c.calls.length === 0)
+    return { ...c, asked, messages: brought, history: brought.flatMap(plain) };
+  // What comes before the last answer in it was said before.
+  const words = brought.slice(brought.findLastIndex(({ role }) => role !== "user") + 1);
+  if (words.length === 0) return { ...c, asked };
+  const whole = { ...wholeAnswer(mine, c), asked };
+  if (endsWith(whole.messages, words)) return whole;
+  const messages = mineOf(mine, whole.messages as (ConversationMessage | Facts)[]);
+  messages.push(...words);
+  const history = mineOf(mine, whole.history as Facts[]);
+  history.push(...words.flatMap(plain));
+  return { ...whole, messages, history };
+}
+
+function endsWith(messages: readonly Facts[], words: readonly Facts[]): boolean {
+  const last = messages.slice(-words.length);
+  return JSON.stringify(last.map(plain)) === JSON.stringify(words.map(plain));
 }
 
 /** A member; of one that lies beside the log, where it is and how it begins. */
