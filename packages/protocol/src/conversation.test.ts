@@ -60,3 +60,29 @@ describe("a turn that is submitted again", () => {
     expect([messagesOf(begun), begun.history]).toEqual([messages, messages]);
   });
 });
+
+// [RW-FORK-1]
+describe("a settled message", () => {
+  const searched = [
+    ["turn.submitted", asked],
+    ["text.delta", { text: "Let me look. " }],
+    ["tool.start", { call_id: "c", tool: "search", input: {} }],
+    ["tool.end", { call_id: "c", ok: true, output: 42 }],
+  ] as const;
+  const contents = (c: Conversation): readonly unknown[] =>
+    messagesOf(c).flatMap((one: Facts) => (one.role === "assistant" ? [one.content] : []));
+
+  test("is an answer where nobody streamed it", () => {
+    const settled = told(...searched, ["message.settled", { text: "It is 42" }]);
+    expect(contents(settled)).toEqual(["Let me look. ", "It is 42"]);
+  });
+
+  test.each([
+    ["as it came", { text: "It is 42" }],
+    ["with all that was said around its calls", { text: "Let me look.\n\nIt is 42" }],
+    ["as it begins", { text: "Let me look. It", truncated: true }],
+  ])("is no second answer where it was streamed, %s", (_, payload) => {
+    const said = told(...searched, ["text.delta", { text: "It is 42\n" }], ["message.settled", payload]);
+    expect(contents(said)).toEqual(["Let me look. ", "It is 42\n"]);
+  });
+});

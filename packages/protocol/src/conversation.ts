@@ -2,7 +2,7 @@
 // run's own events, of either view, and ends wherever the fold does.
 
 import { type Elsewhere, elsewhere } from "./elsewhere.js";
-import type { AnyEvent, Event, Facts } from "./events.js";
+import type { AnyEvent, Event, Facts, Payloads } from "./events.js";
 import { type Mine, mineOf, withItem, withMember } from "./folding.js";
 import { isObject } from "./parse.js";
 import { isFinal } from "./state.js";
@@ -46,8 +46,8 @@ export interface Conversation {
   readonly places: { readonly [call_id: string]: number };
   /** How many of them have not ended. */
   readonly open: number;
-  /** Whether the model has said something since the last settled message. */
-  readonly said: boolean;
+  /** What the model has said since the last settled message, before and after its calls. */
+  readonly said: string;
   /** What a redirection asks for, until it is taken up. */
   readonly redirection: Words | null;
 }
@@ -64,7 +64,7 @@ export const emptyConversation: Conversation = {
   calls: [],
   places: {},
   open: 0,
-  said: false,
+  said: "",
   redirection: null,
 };
 
@@ -79,7 +79,7 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
     case "text.delta": {
       if (e.payload.call_id != null || e.payload.text === "") return c;
       const next = nextAnswer(mine, c);
-      return { ...next, said: true, text: next.text + e.payload.text };
+      return { ...next, said: next.said + e.payload.text, text: next.text + e.payload.text };
     }
     case "tool.call":
     case "tool.start": {
@@ -103,10 +103,10 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
       return c.calls.length === 0 ? wholeAnswer(mine, c) : c;
     case "message.settled": {
       const { text } = e.payload;
-      const settled = c.said ? c : { ...wholeAnswer(mine, c), text };
+      const settled = isSaid(c.said, e.payload) ? c : { ...wholeAnswer(mine, c), text };
       const history =
         text === "" ? c.history : withItem(mine, c.history, { role: "assistant", content: text });
-      return { ...wholeAnswer(mine, settled), said: false, history };
+      return { ...wholeAnswer(mine, settled), said: "", history };
     }
     case "steer.delivered":
       return told(mine, c, wordsIn(e.payload, "text"));
@@ -160,6 +160,13 @@ function wordsIn(payload: Facts, member: string): Words {
 /** Its messages so far. Calls that have not ended by then are told as interrupted: each call has its result. */
 export function messagesOf(c: Conversation): readonly (ConversationMessage | Facts)[] {
   return wholeAnswer(null, c).messages;
+}
+
+/** Whether a settled text came before as deltas; of one that is cut off, that is how they begin. */
+function isSaid(said: string, { text, truncated }: Payloads["message.settled"]): boolean {
+  // Those who settle a text may trim it, or join what was said around calls.
+  const [deltas, whole] = [said, text].map((one) => one.replace(/\s+/g, "")) as [string, string];
+  return truncated === true ? deltas.startsWith(whole) : deltas.endsWith(whole);
 }
 
 /** Once every call has its result, what follows is another answer. */
