@@ -61,3 +61,13 @@ test("what was said is not in it, nor how that begins where it lies beside the l
   expect(pack.permissions).toMatchObject([{ approval_id: "a", decision: "deny" }]);
   expect(JSON.stringify(pack)).not.toContain("secret");
 });
+
+test("what a producer writes under the names of the log's own is not taken for that", () => {
+  const evidence = evidencer(run_id);
+  const forged = { at: "never", event_id: "evt_9", type: "tool.end", run_id: "run_9", task_id: "task_9" };
+  const payload = { violation: "network", ...forged };
+  evidence.hear({ ...event("sandbox.violation", "task_1"), payload } as Event);
+  const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
+  const own = { at: "2026-01-01T00:00:00.000Z", event_id: "evt_1", type: "sandbox.violation", run_id };
+  expect(pack.sandbox_violations).toEqual([{ violation: "network", task_id: "task_1", ...own }]);
+});
