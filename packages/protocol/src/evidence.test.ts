@@ -38,6 +38,7 @@ test("why a run or a policy itself decided is in it", () => {
   });
 });
 
+// [RW-COURSE-4]
 test("what was said is not in it, nor how that begins where it lies beside the log", () => {
   const evidence = evidencer(run_id);
   const said = { input: "secret", output: "secret", text: "secret", preview: "secret" };
@@ -45,7 +46,11 @@ test("what was said is not in it, nor how that begins where it lies beside the l
   const error = { code: "x", message: "secret" };
   const payload = { call_id: "c", ok: false, error, ...said, spilled: { output: where } };
   evidence.hear({ ...event("tool.end", "task_1"), payload } as Event);
-  const people: readonly [Draft["type"], Facts][] = [
+  const facts: readonly [Draft["type"], Facts][] = [
+    ["model.failed", { code: "overloaded", message: "secret" }],
+    ["runtime.error", { code: "y", message: "secret" }],
+    ["hook.failed", { hook_id: "h", message: "secret" }],
+    ["sandbox.violation", { call_id: "c", violation: "network", message: "secret" }],
     ["steer.accepted", { steer_id: "s", text: "secret" }],
     ["clarify.requested", { clarify_id: "q", question: "secret" }],
     ["clarify.resolved", { clarify_id: "q", answer: "secret" }],
@@ -54,9 +59,13 @@ test("what was said is not in it, nor how that begins where it lies beside the l
     ["control.requested", { action: "abort", reason: "secret" }],
     ["run.lifecycle", { state: "aborted", reason: "secret" }],
   ];
-  for (const [type, payload] of people) evidence.hear({ ...event(type, "task_1"), payload } as Event);
+  for (const [type, payload] of facts) evidence.hear({ ...event(type, "task_1"), payload } as Event);
   const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
-  expect(pack.failures).toMatchObject([{ call_id: "c", error: { code: "x" } }]);
+  expect(pack.failures).toMatchObject([
+    { call_id: "c", error: { code: "x" } },
+    { code: "overloaded" },
+    { code: "y" },
+  ]);
   expect(pack.human_decisions).toHaveLength(5);
   expect(pack.permissions).toMatchObject([{ approval_id: "a", decision: "deny" }]);
   expect(JSON.stringify(pack)).not.toContain("secret");

@@ -204,7 +204,7 @@ function without(members: readonly string[], facts: Facts): Facts {
 /** Members that hold what was said, or how it begins. */
 const saidIn = [
   ...["output", "input", "text", "preview", "spilled", "rest"],
-  ...["question", "answer", "instruction"],
+  ...["question", "answer", "instruction", "message"],
 ];
 
 function hasId({ scope, payload }: Event, ...names: readonly string[]): boolean {
