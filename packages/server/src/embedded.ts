@@ -71,7 +71,7 @@ export function embedded(rooms: Rooms): Embedded {
     if (values.length > settings.batchEventsMax)
       throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${settings.batchEventsMax} events`);
     quotas.appending(tenant, values.length);
-    const read = await draftReader(rooms, { tenant, run_id }, dialect);
+    const read = await draftReader(rooms, { tenant, run_id }, dialect, claim);
     const drafts = values.flatMap((value, i) => read(value, `event ${i + 1}`));
     return ingest.append({ tenant, run_id }, drafts, claim);
   }
