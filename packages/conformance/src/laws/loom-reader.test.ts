@@ -71,6 +71,19 @@ describe("a reader of Loom", () => {
     );
   });
 
+  it("takes what has no number for another run's, once one has ended [RW-LOOM-6]", () => {
+    const bare = ["one", "two"].flatMap((word) => [
+      { type: "message_chunk", content: word, id: "think" },
+      { reply: word },
+      { type: "pong" },
+    ]);
+    const lines = bare.map((message) => JSON.stringify(message));
+    const told = ["one", "two"].map((text) => ({ state: "done", reply: text, nodes: [{ text }] }));
+    expect(runsOf(lines)).toMatchObject(told);
+    expect(runsOf([...linesOfRun("a"), ...lines])).toMatchObject([{ reply: "a" }, ...told]);
+    expect(runsOf([...lines, ...linesOfRun("a")])).toMatchObject([...told, { reply: "a" }]);
+  });
+
   it("keeps nodes apart whose names or ids come again, and calls by their ids [RW-LOOM-6]", () => {
     const path = new URL("../../../protocol/fixtures/loom-words.jsonl", import.meta.url);
     const [run] = runsOf(readFileSync(path, "utf8").trimEnd().split("\n"));

@@ -12,7 +12,7 @@ import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
 import type { Violation } from "../../validate.js";
 import { emptyRun, type LoomRun, readInto } from "./book.js";
-import { isCount } from "./words.js";
+import { isCount, wordOf } from "./words.js";
 
 export interface LoomReader {
   /** Takes a message as it came; answers those that are now in their order. */
@@ -70,7 +70,12 @@ export function loomReader(): LoomReader {
     const heard: Heard = { message, text: data };
     const { event_id } = message;
     // Without numbers, the order of the lines is all there is; an end is that of what waits, too.
-    if (!isCount(event_id)) return [...(endsRun(message) ? settle(stream) : []), take(stream, heard)];
+    if (!isCount(event_id)) {
+      const isNext = stream.run >= 0 && stream.ended && isOfRun(message);
+      const before = isNext || endsRun(message) ? settle(stream) : [];
+      if (isNext) begin(stream);
+      return [...before, take(stream, heard)];
+    }
     const out: Facts[] = [];
     if (begins(stream, message, event_id, data)) {
       out.push(...settle(stream));
@@ -217,6 +222,11 @@ function isStart({ type, event_id }: Facts): boolean {
 
 function endsRun({ type }: Facts): boolean {
   return typeof type !== "string" || type === "run_error";
+}
+
+/** What else a connection says, such as a pong, is of no run. */
+function isOfRun(message: Facts): boolean {
+  return wordOf(message.type) !== undefined || typeof message.reply === "string";
 }
 
 function parsed(data: string): Facts | undefined {
