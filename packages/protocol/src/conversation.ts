@@ -2,8 +2,9 @@
 // run's own events, of either view, and ends wherever the fold does.
 
 import { type Elsewhere, elsewhere } from "./elsewhere.js";
-import type { AnyEvent, Event, Facts } from "./events.js";
+import type { AnyEvent, Event, Facts, Payloads } from "./events.js";
 import { type Mine, mineOf, withItem, withMember } from "./folding.js";
+import { isObject } from "./parse.js";
 import { isFinal } from "./state.js";
 
 /** How a message looks that a run made; those that it was given are kept as they are. */
@@ -32,7 +33,7 @@ export type Words = {
 };
 
 export interface Conversation {
-  /** The payload of `turn.submitted`. */
+  /** The payload of the first `turn.submitted`: what the run was given. */
   readonly asked: Facts;
   /** Everything that was said and done, up to the last whole answer and its results. */
   readonly messages: readonly (ConversationMessage | Facts)[];
@@ -45,8 +46,8 @@ export interface Conversation {
   readonly places: { readonly [call_id: string]: number };
   /** How many of them have not ended. */
   readonly open: number;
-  /** Whether the model has said something since the last settled message. */
-  readonly said: boolean;
+  /** What the model has said since the last settled message, before and after its calls. */
+  readonly said: string;
   /** What a redirection asks for, until it is taken up. */
   readonly redirection: Words | null;
 }
@@ -63,7 +64,7 @@ export const emptyConversation: Conversation = {
   calls: [],
   places: {},
   open: 0,
-  said: false,
+  said: "",
   redirection: null,
 };
 
@@ -73,14 +74,12 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
   if (event.child_id !== null) return c;
   const e = event as AnyEvent;
   switch (e.type) {
-    case "turn.submitted": {
-      const messages = Array.isArray(e.payload.messages) ? (e.payload.messages as readonly Facts[]) : [];
-      return { ...c, asked: e.payload, messages, history: messages.flatMap(plain) };
-    }
+    case "turn.submitted":
+      return submitted(mine, c, e.payload);
     case "text.delta": {
       if (e.payload.call_id != null || e.payload.text === "") return c;
       const next = nextAnswer(mine, c);
-      return { ...next, said: true, text: next.text + e.payload.text };
+      return { ...next, said: next.said + e.payload.text, text: next.text + e.payload.text };
     }
     case "tool.call":
     case "tool.start": {
@@ -104,10 +103,10 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
       return c.calls.length === 0 ? wholeAnswer(mine, c) : c;
     case "message.settled": {
       const { text } = e.payload;
-      const settled = c.said ? c : { ...wholeAnswer(mine, c), text };
+      const settled = isSaid(c.said, e.payload) ? c : { ...wholeAnswer(mine, c), text };
       const history =
         text === "" ? c.history : withItem(mine, c.history, { role: "assistant", content: text });
-      return { ...wholeAnswer(mine, settled), said: false, history };
+      return { ...wholeAnswer(mine, settled), said: "", history };
     }
     case "steer.delivered":
       return told(mine, c, wordsIn(e.payload, "text"));
@@ -124,6 +123,29 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
   }
 }
 
+/** A producer may say again what its run was asked, or what it is asked next; what it was given stays. */
+function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversation {
+  const asked = Object.keys(c.asked).length === 0 ? payload : c.asked;
+  const brought: readonly Facts[] = Array.isArray(payload.messages) ? payload.messages.filter(isObject) : [];
+  if (c.messages.length === 0 && c.text === "" && c.calls.length === 0)
+    return { ...c, asked, messages: brought, history: brought.flatMap(plain) };
+  // What comes before the last answer in it was said before.
+  const words = brought.slice(brought.findLastIndex(({ role }) => role !== "user") + 1);
+  if (words.length === 0) return { ...c, asked };
+  const whole = { ...wholeAnswer(mine, c), asked };
+  if (endsWith(whole.messages, words)) return whole;
+  const messages = mineOf(mine, whole.messages as (ConversationMessage | Facts)[]);
+  messages.push(...words);
+  const history = mineOf(mine, whole.history as Facts[]);
+  history.push(...words.flatMap(plain));
+  return { ...whole, messages, history };
+}
+
+function endsWith(messages: readonly Facts[], words: readonly Facts[]): boolean {
+  const last = messages.slice(-words.length);
+  return JSON.stringify(last.map(plain)) === JSON.stringify(words.map(plain));
+}
+
 /** A member; of one that lies beside the log, where it is and how it begins. */
 function toldOf(payload: Facts, member: string): unknown {
   return elsewhere(payload, member) ?? payload[member];
@@ -138,6 +160,13 @@ function wordsIn(payload: Facts, member: string): Words {
 /** Its messages so far. Calls that have not ended by then are told as interrupted: each call has its result. */
 export function messagesOf(c: Conversation): readonly (ConversationMessage | Facts)[] {
   return wholeAnswer(null, c).messages;
+}
+
+/** Whether a settled text came before as deltas; of one that is cut off, that is how they begin. */
+function isSaid(said: string, { text, truncated }: Payloads["message.settled"]): boolean {
+  // Those who settle a text may trim it, or join what was said around calls.
+  const [deltas, whole] = [said, text].map((one) => one.replace(/\s+/g, "")) as [string, string];
+  return truncated === true ? deltas.startsWith(whole) : deltas.endsWith(whole);
 }
 
 /** Once every call has its result, what follows is another answer. */

@@ -38,6 +38,7 @@ test("why a run or a policy itself decided is in it", () => {
   });
 });
 
+// [RW-COURSE-4]
 test("what was said is not in it, nor how that begins where it lies beside the log", () => {
   const evidence = evidencer(run_id);
   const said = { input: "secret", output: "secret", text: "secret", preview: "secret" };
@@ -45,7 +46,11 @@ test("what was said is not in it, nor how that begins where it lies beside the l
   const error = { code: "x", message: "secret" };
   const payload = { call_id: "c", ok: false, error, ...said, spilled: { output: where } };
   evidence.hear({ ...event("tool.end", "task_1"), payload } as Event);
-  const people: readonly [Draft["type"], Facts][] = [
+  const facts: readonly [Draft["type"], Facts][] = [
+    ["model.failed", { code: "overloaded", message: "secret" }],
+    ["runtime.error", { code: "y", message: "secret" }],
+    ["hook.failed", { hook_id: "h", message: "secret" }],
+    ["sandbox.violation", { call_id: "c", violation: "network", message: "secret" }],
     ["steer.accepted", { steer_id: "s", text: "secret" }],
     ["clarify.requested", { clarify_id: "q", question: "secret" }],
     ["clarify.resolved", { clarify_id: "q", answer: "secret" }],
@@ -54,10 +59,24 @@ test("what was said is not in it, nor how that begins where it lies beside the l
     ["control.requested", { action: "abort", reason: "secret" }],
     ["run.lifecycle", { state: "aborted", reason: "secret" }],
   ];
-  for (const [type, payload] of people) evidence.hear({ ...event(type, "task_1"), payload } as Event);
+  for (const [type, payload] of facts) evidence.hear({ ...event(type, "task_1"), payload } as Event);
   const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
-  expect(pack.failures).toMatchObject([{ call_id: "c", error: { code: "x" } }]);
+  expect(pack.failures).toMatchObject([
+    { call_id: "c", error: { code: "x" } },
+    { code: "overloaded" },
+    { code: "y" },
+  ]);
   expect(pack.human_decisions).toHaveLength(5);
   expect(pack.permissions).toMatchObject([{ approval_id: "a", decision: "deny" }]);
   expect(JSON.stringify(pack)).not.toContain("secret");
+});
+
+test("what a producer writes under the names of the log's own is not taken for that", () => {
+  const evidence = evidencer(run_id);
+  const forged = { at: "never", event_id: "evt_9", type: "tool.end", run_id: "run_9", task_id: "task_9" };
+  const payload = { violation: "network", ...forged };
+  evidence.hear({ ...event("sandbox.violation", "task_1"), payload } as Event);
+  const pack = evidence.pack({ view: "full", events: 0, bytes: 0, sha256: "" });
+  const own = { at: "2026-01-01T00:00:00.000Z", event_id: "evt_1", type: "sandbox.violation", run_id };
+  expect(pack.sandbox_violations).toEqual([{ violation: "network", task_id: "task_1", ...own }]);
 });

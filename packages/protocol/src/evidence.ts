@@ -175,10 +175,11 @@ function entryOf({ id, ts, type, child_id, run_id, scope, payload }: Event): Fac
   const { error, ...facts } = without(answers.test(type) ? [...saidIn, "reason"] : saidIn, payload);
   const code = codeIn(error);
   return {
-    ...{ at: ts, event_id: id, type, run_id: child_id ?? run_id },
-    ...scope,
     ...facts,
     ...(code === undefined ? {} : { error: { code } }),
+    ...scope,
+    // Last, so that nothing a producer writes stands for what the log knows.
+    ...{ at: ts, event_id: id, type, run_id: child_id ?? run_id },
   };
 }
 
@@ -203,7 +204,7 @@ function without(members: readonly string[], facts: Facts): Facts {
 /** Members that hold what was said, or how it begins. */
 const saidIn = [
   ...["output", "input", "text", "preview", "spilled", "rest"],
-  ...["question", "answer", "instruction"],
+  ...["question", "answer", "instruction", "message"],
 ];
 
 function hasId({ scope, payload }: Event, ...names: readonly string[]): boolean {

@@ -98,11 +98,13 @@ export function hint(manner: Manner, label: string, command: string): readonly L
   return manner.prompts ? [] : [cutLine(label, { text: `  answer with: ${oneLine(command)}`, style: "dim" })];
 }
 
-const allowed: { readonly [decision: string]: string } = {
-  once: "this once",
-  session: "for the session",
-  always: "always",
-};
+const verdicts: ReadonlyMap<unknown, Span> = new Map([
+  ["once", { text: "✓ allowed this once", style: "green" }],
+  ["session", { text: "✓ allowed for the session", style: "green" }],
+  ["always", { text: "✓ allowed always", style: "green" }],
+  ["approve", { text: "✓ allowed", style: "green" }],
+  ["deny", { text: "✗ denied", style: "red" }],
+]);
 
 /** Several may wait at once, so it says again what it is about. */
 function verdictLine(label: string, about: string, { decision, outcome, reason }: Facts): Line {
@@ -114,7 +116,7 @@ function verdictLine(label: string, about: string, { decision, outcome, reason }
   if (outcome === "expired" || outcome === "closed") {
     return cutLine(label, { text: "✗ unanswered", style: "yellow" }, told);
   }
-  if (decision === "deny") return cutLine(label, { text: "✗ denied", style: "red" }, told, why);
-  const words = allowed[String(decision)] ?? oneLine(String(decision));
-  return cutLine(label, { text: `✓ allowed ${words}`, style: "green" }, told, why);
+  // A word of somebody else's may be a no.
+  const other: Span = { text: `· answered ${oneLine(String(decision))}`, style: "yellow" };
+  return cutLine(label, verdicts.get(decision) ?? other, told, why);
 }

@@ -379,6 +379,20 @@ it("what lies beside the log is shown by how it begins, before anybody allows it
   expect(rows).toEqual(expect.arrayContaining([`? may it run ${told}`, `· ${told}`]));
 });
 
+it.each([
+  ["once", "✓ allowed this once"],
+  ["approve", "✓ allowed"],
+  ["deny", "✗ denied"],
+  ["denied", "· answered denied"],
+  ["constructor", "· answered constructor"],
+])("an approval that is answered %j says %j, and nothing else is a yes", (decision, verdict) => {
+  const rows = plainly(
+    { type: "approval.requested", payload: { approval_id: "appr_1", tool: "shell", input: {} } },
+    { type: "approval.resolved", payload: { approval_id: "appr_1", decision } },
+  );
+  expect(rows.at(-1)).toMatch(new RegExp(`^${verdict}  shell`));
+});
+
 /** Counted by another rule than the code's: no character is narrower than this says. Vowels that join a syllable take no room. */
 function columnsOf(row: string): number {
   const wide = row.match(/[語図]|\p{Emoji_Presentation}(?!\p{Emoji_Modifier})/gu)?.length ?? 0;

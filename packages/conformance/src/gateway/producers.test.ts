@@ -1,9 +1,11 @@
 // Producers that number their events, so that a retry stores once.
 
+import type { Facts } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import {
   call,
+  claimHeaders,
   codeOf,
   createRun,
   eventsOf,
@@ -36,6 +38,36 @@ describe("a producer with a number", () => {
       (e) => (e.payload as { text: string }).text,
     );
     expect(stored).toEqual(["1", "2", "3", "4", "5"]);
+  });
+
+  it("ends the calls that it opened, also where a retry brings their ends after what is stored [RW-APPEND-5]", async () => {
+    const run_id = await createRun(server.url);
+    // A wire whose calls need no ids: those of the log are made up, in their order.
+    const about = { call_id: null, name: "look" };
+    const whole = [
+      { type: "tool_call", ...about, arguments: {} },
+      { type: "tool_start", ...about },
+      { type: "tool_end", ...about, result: "1", is_error: false },
+      { type: "tool_call", ...about, arguments: {} },
+      { type: "tool_start", ...about },
+      { type: "tool_end", ...about, result: "2", is_error: false },
+    ];
+    const headers = claimHeaders({ id: "writer", epoch: 1, seq: 1 });
+    for (const batch of [whole.slice(0, 4), whole, whole]) {
+      const { status } = await call(
+        server.url,
+        "POST",
+        runPath(run_id, "events?dialect=loom"),
+        batch,
+        headers,
+      );
+      expect(status).toBe(200);
+    }
+    const idsOf = async (type: string): Promise<readonly unknown[]> =>
+      (await eventsOf(server.url, run_id, type)).map(({ payload }) => (payload as Facts).call_id);
+    expect(await idsOf("tool.call")).toHaveLength(2);
+    expect(await idsOf("tool.start")).toEqual(await idsOf("tool.call"));
+    expect(await idsOf("tool.end")).toEqual(await idsOf("tool.call"));
   });
 
   it("is refused with a gap 409, with an old epoch 403, and takes over with a new one [RW-APPEND-5]", async () => {

@@ -71,6 +71,38 @@ describe("a reader of Loom", () => {
     );
   });
 
+  it("takes what has no number for another run's, once one has ended [RW-LOOM-6]", () => {
+    const bare = ["one", "two"].flatMap((word) => [
+      { type: "message_chunk", content: word, id: "think" },
+      { reply: word },
+      { type: "pong" },
+    ]);
+    const lines = bare.map((message) => JSON.stringify(message));
+    const told = ["one", "two"].map((text) => ({ state: "done", reply: text, nodes: [{ text }] }));
+    expect(runsOf(lines)).toMatchObject(told);
+    expect(runsOf([...linesOfRun("a"), ...lines])).toMatchObject([{ reply: "a" }, ...told]);
+    expect(runsOf([...lines, ...linesOfRun("a")])).toMatchObject([...told, { reply: "a" }]);
+  });
+
+  it("tells a run that begins as the one before did from what only comes again [RW-LOOM-6]", () => {
+    const a = linesOfRun("a");
+    const other = (event_id: number, content: string): string =>
+      JSON.stringify({ event_id, type: "message_chunk", content, id: "think" });
+    const alike = [...a.slice(0, 3), other(4, "b4"), JSON.stringify({ event_id: 5, reply: "b" })];
+    const told = [
+      { message: "a", reply: "a", nodes: [{ text: "a2a3a4" }] },
+      { message: "a", reply: "b", nodes: [{ text: "a2a3b4" }] },
+    ];
+    expect(runsOf([...a, ...alike])).toMatchObject(told);
+    expect(runsOf([...a, ...a, ...alike.flatMap((line) => [line, line])])).toMatchObject(told);
+    // What comes again of the first is not taken for the beginning of one that begins otherwise.
+    expect(runsOf([...a, ...a.slice(0, 3), ...linesOfRun("b")])).toMatchObject([
+      { message: "a", nodes: [{ text: "a2a3a4" }] },
+      { message: "b", nodes: [{ text: "b2b3b4" }] },
+    ]);
+    expect(runsOf([...a, ...a.slice(0, 3)])).toHaveLength(1);
+  });
+
   it("keeps nodes apart whose names or ids come again, and calls by their ids [RW-LOOM-6]", () => {
     const path = new URL("../../../protocol/fixtures/loom-words.jsonl", import.meta.url);
     const [run] = runsOf(readFileSync(path, "utf8").trimEnd().split("\n"));

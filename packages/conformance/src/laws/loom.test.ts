@@ -130,6 +130,15 @@ describe("Loom", () => {
     });
   });
 
+  it("tells of a type that it does not know where it lies, if the log was too small for it [RW-LOOM-3]", () => {
+    const type = "x.loom.agent_mood";
+    const { payload } = spill(type, { message: { mood: "glad ".repeat(20_000) } }) ?? {};
+    const told = { spilled: { message: { blob_ref: expect.any(String), bytes: expect.any(Number) } } };
+    const events = eventsOf(run_id, [{ type, payload } as Draft]);
+    expect(inForm(loom, events)).toMatchObject([{ type: "agent_mood", ...told }]);
+    expect(inForm(loomExport, events)).toMatchObject([{ AgentMood: told }]);
+  });
+
   it("has a word for each of the events of its protocol", () => {
     expect(Object.keys(loomWords)).toHaveLength(
       23 + ["thought_chunk", "tool_approval_response", "run_error"].length,

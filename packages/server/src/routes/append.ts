@@ -23,7 +23,7 @@ import { dialectParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { draft, id, json, members, messageOf } from "../http/shapes.js";
 import type { Appended, ProducerClaim } from "../log/accept.js";
-import { checkExternal } from "../log/head.js";
+import { checkExternal, type Head } from "../log/head.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 import { appendSession } from "../transports/append-session.js";
@@ -120,16 +120,21 @@ export async function appendBatch(
     throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${batchEventsMax} events`);
   }
   rooms.quotas.appending(key.tenant, values.length);
-  const read = await draftReader(rooms, key, dialect);
+  const read = await draftReader(rooms, key, dialect, claim);
   const drafts = values.flatMap(({ value, where }) => read(value, where));
   return rooms.ingest.append(key, drafts, claim);
 }
 
 /** Drafts of one JSON value, for a run. The log's own dialect needs no message in between. */
-export async function draftReader(rooms: Rooms, key: RunKey, dialect: Dialect): Promise<ReadDrafts> {
+export async function draftReader(
+  rooms: Rooms,
+  key: RunKey,
+  dialect: Dialect,
+  claim: ProducerClaim | undefined,
+): Promise<ReadDrafts> {
   const { settings: bounds } = rooms;
   const isOwn = dialect.name === runwire.name;
-  const read = isOwn ? ownReader(bounds) : foreignReader(await decoderFor(rooms, key, dialect), bounds);
+  const read = isOwn ? ownReader(bounds) : foreignReader(await decodes(rooms, key, dialect, claim), bounds);
   // The largest event there can be is refused where it is written anyway.
   if (bounds.eventBytesMax >= limits.eventBytesMax) return read;
   return (value, where) => {
@@ -143,12 +148,32 @@ export async function draftReader(rooms: Rooms, key: RunKey, dialect: Dialect): 
   };
 }
 
-/** Messages may mean calls that were opened in a request before. */
-async function decoderFor(rooms: Rooms, key: RunKey, dialect: Dialect): Promise<Decoder> {
-  if (dialect.decoderAfter === undefined) return dialect.decoder();
-  const { views, fullGone } = await readableHead(rooms, key);
+/**
+ * Messages may mean calls that were opened in a request before. Those of a retry that are stored have done what they do to
+ * the log: they are read only to know how many drafts they are, and the first that is new goes on from there.
+ */
+async function decodes(
+  rooms: Rooms,
+  key: RunKey,
+  dialect: Dialect,
+  claim: ProducerClaim | undefined,
+): Promise<Decoder["decode"]> {
+  if (dialect.decoderAfter === undefined) return dialect.decoder().decode;
+  const { views, fullGone, producers } = await readableHead(rooms, key);
   const view = fullGone ? "default" : "full";
-  return dialect.decoderAfter(await rooms.encodings.at(key, view, dialect, views[view].pos));
+  const state = await rooms.encodings.at(key, view, dialect, views[view].pos);
+  const [again, fresh] = [dialect.decoderAfter(state), dialect.decoderAfter(state)];
+  let stored = claim === undefined ? 0 : storedOf(producers, claim.id) + 1 - claim.seq;
+  return (message) => {
+    if (stored <= 0) return fresh.decode(message);
+    const drafts = again.decode(message);
+    stored -= drafts.length;
+    return drafts;
+  };
+}
+
+function storedOf(producers: Head["producers"], id: string): number {
+  return (Object.hasOwn(producers, id) ? producers[id]?.seq : undefined) ?? 0;
 }
 
 type ReadDrafts = (value: unknown, where: string) => readonly Draft[];
@@ -157,7 +182,7 @@ function ownReader(bounds: JsonLimits): ReadDrafts {
   return (value, where) => [parseDraft(value, where, bounds)];
 }
 
-function foreignReader(decoder: Decoder, bounds: JsonLimits): ReadDrafts {
+function foreignReader(decode: Decoder["decode"], bounds: JsonLimits): ReadDrafts {
   // A message is an event in an envelope, and may say it twice: plainly, and as it is.
   const around = { jsonDepthMax: bounds.jsonDepthMax + 4, jsonKeysMax: bounds.jsonKeysMax * 3 };
   return (value, where) => {
@@ -166,13 +191,13 @@ function foreignReader(decoder: Decoder, bounds: JsonLimits): ReadDrafts {
     // Before it is made a text again, which would turn what overflowed into null and take any depth.
     const unfit = unfitJson(value, around);
     if (unfit !== undefined) throw new RunwireError("KAI-STREAM-PROTO-0001", `${where}: it ${unfit}`);
-    return decoded(decoder, value, where).map((draft) => parseDraft(draft, where, bounds));
+    return decoded(decode, value, where).map((draft) => parseDraft(draft, where, bounds));
   };
 }
 
-function decoded(decoder: Decoder, value: object, where: string): readonly Draft[] {
+function decoded(decode: Decoder["decode"], value: object, where: string): readonly Draft[] {
   try {
-    return decoder.decode({ data: JSON.stringify(value) });
+    return decode({ data: JSON.stringify(value) });
   } catch (error) {
     throw error instanceof RunwireError ? error.at(where) : error;
   }

@@ -20,7 +20,7 @@ export async function appendSession(
   claim: ProducerClaim | undefined,
 ): Promise<void> {
   const { ingest, store, connections, settings, quotas, report } = rooms;
-  const read = await draftReader(rooms, key, dialect);
+  const read = await draftReader(rooms, key, dialect, claim);
   // It may have begun while the run was looked up; whoever leaves tells those that are open by then, and no other.
   if (connections.leaving) throw new RunwireError("KAI-STREAM-LEAVING-0001");
   begin(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });

@@ -9,6 +9,7 @@ import { type CallsBefore, callIds } from "./calls.js";
 import { foreign } from "./encode.js";
 import { entered, leaving, left, noSpans, type Spans, spanFor } from "./spans.js";
 import { isKeyOf, type LoomState } from "./state.js";
+import { isYes } from "./tools.js";
 import { envelope, hasNodeId, isName, type Word, withoutEnvelope, wordOf, wrongMembers } from "./words.js";
 
 export interface LoomDecoder {
@@ -133,7 +134,8 @@ export function loomDecoder(after?: LoomState): LoomDecoder {
         return { ...bare, ok: false, error: { code: "KAI-RUN-TOOL-0002", message: output } };
       }
       case "tool_approval_response": {
-        const said = typeof message.decision === "string" ? message.decision : "once";
+        // Another word beside it is kept as it came, and is no answer of its own.
+        const said = isYes(message.decision) ? message.decision : "once";
         return { ...payload, decision: message.approved === true ? said : "deny", outcome: "answered" };
       }
       case "run_error":

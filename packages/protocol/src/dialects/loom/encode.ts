@@ -201,8 +201,9 @@ export const foreign = "x.loom.";
 function unknownWord({ type: stored, payload }: Event): readonly Saying[] {
   const type = stored.slice(foreign.length);
   if (!isName(type) || wordOf(type) !== undefined) return [];
-  const { message } = payload as Facts;
-  const members = isObject(message) ? message : {};
+  const { message, spilled } = payload as Facts;
+  // Of one that lies beside the log nothing is left but where that is.
+  const members = { ...(isObject(message) ? message : {}), ...(spilled === undefined ? {} : { spilled }) };
   return [{ message: { type, ...withoutEnvelope(members) }, members }];
 }
 

@@ -12,6 +12,7 @@ import { limits } from "../../limits.js";
 import { isCount, isObject } from "../../parse.js";
 import type { Violation } from "../../validate.js";
 import { emptyRun, type LoomRun, readInto } from "./book.js";
+import { wordOf } from "./words.js";
 
 export interface LoomReader {
   /** Takes a message as it came; answers those that are now in their order. */
@@ -40,6 +41,8 @@ interface Stream {
   before: Set<number>;
   /** The texts of those that were taken, to know them again. */
   readonly taken: Map<number, string>;
+  /** Those of an ended run that came again, from its first on: the next run may begin as it did. */
+  again: Heard[];
 }
 
 export function loomReader(): LoomReader {
@@ -53,7 +56,7 @@ export function loomReader(): LoomReader {
     if (known !== undefined) return known;
     const fresh: Stream = {
       ...{ run: -1, last: null, ended: true },
-      ...{ early: new Map(), before: new Set(), taken: new Map() },
+      ...{ early: new Map(), before: new Set(), taken: new Map(), again: [] },
     };
     streams.set(name, fresh);
     return fresh;
@@ -69,16 +72,30 @@ export function loomReader(): LoomReader {
     const heard: Heard = { message, text: data };
     const { event_id } = message;
     // Without numbers, the order of the lines is all there is; an end is that of what waits, too.
-    if (!isCount(event_id)) return [...(endsRun(message) ? settle(stream) : []), take(stream, heard)];
-    const out: Facts[] = [];
-    if (begins(stream, message, event_id, data)) {
-      out.push(...settle(stream));
-      begin(stream);
+    if (!isCount(event_id)) {
+      const isNext = stream.run >= 0 && stream.ended && isOfRun(message);
+      const before = isNext || endsRun(message) ? settle(stream) : [];
+      if (isNext) begin(stream);
+      return [...before, take(stream, heard)];
     }
+    if (!begins(stream, message, event_id, data)) {
+      noteAgain(stream, heard, event_id);
+      return place(stream, heard, event_id);
+    }
+    const same = isAfterThose(stream.again, event_id) ? stream.again : [];
+    const left = settle(stream);
+    begin(stream);
+    const first = event_id - same.length;
+    return [...left, ...[...same, heard].flatMap((one, i) => place(stream, one, first + i))];
+  }
+
+  function place(stream: Stream, heard: Heard, event_id: number): readonly Facts[] {
+    const out: Facts[] = [];
+    const { text } = heard;
     const waiting = stream.early.get(event_id)?.text;
-    if (waiting !== undefined && waiting !== data) out.push(...part(stream, othersThan(stream, event_id)));
+    if (waiting !== undefined && waiting !== text) out.push(...part(stream, othersThan(stream, event_id)));
     const known = stream.taken.get(event_id) ?? stream.early.get(event_id)?.text;
-    if (known !== undefined && known !== data)
+    if (known !== undefined && known !== text)
       problems.push({ rule: "LOOM-ORDER", what: `\`event_id\` ${event_id} came again as something else` });
     else if (stream.last === null || event_id > stream.last) {
       stream.early.set(event_id, heard);
@@ -101,6 +118,7 @@ export function loomReader(): LoomReader {
     stream.ended = false;
     stream.taken.clear();
     stream.before.clear();
+    stream.again = [];
     stream.run = runs.push(emptyRun) - 1;
   }
 
@@ -195,6 +213,21 @@ export function loomReader(): LoomReader {
   };
 }
 
+/** What comes again, one after the other. All of a run up to its end is that run again, and no other. */
+function noteAgain(stream: Stream, heard: Heard, event_id: number): void {
+  const { again, taken, ended } = stream;
+  const { message, text } = heard;
+  const isAgain = ended && taken.get(event_id) === text && !endsRun(message);
+  const first = again[0]?.message.event_id;
+  if (isAgain && isAfterThose(again, event_id)) again.push(heard);
+  else if (isAgain && isCount(first) && event_id >= first && event_id < first + again.length) return;
+  else stream.again = isAgain && isStart(message) ? [heard] : [];
+}
+
+function isAfterThose(again: readonly Heard[], event_id: number): boolean {
+  return again.at(-1)?.message.event_id === event_id - 1;
+}
+
 /** Those that wait with nothing missing before them, as far as anybody knows. */
 function following({ early, last }: Stream): readonly number[] {
   const numbers = [...early.keys()].toSorted((a, b) => a - b);
@@ -216,6 +249,11 @@ function isStart({ type, event_id }: Facts): boolean {
 
 function endsRun({ type }: Facts): boolean {
   return typeof type !== "string" || type === "run_error";
+}
+
+/** What else a connection says, such as a pong, is of no run. */
+function isOfRun(message: Facts): boolean {
+  return wordOf(message.type) !== undefined || typeof message.reply === "string";
 }
 
 function parsed(data: string): Facts | undefined {

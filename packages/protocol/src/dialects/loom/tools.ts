@@ -73,19 +73,24 @@ export function toolSaying(state: LoomState, e: Event, node: string | null): Sai
     const { approval_id, decision, reason } = e.payload;
     const { [keyOf(by, approval_id)]: ask, ...open } = asks;
     if (ask === undefined) return [state, []];
-    const approved = decision !== "deny";
+    const approved = isYes(decision);
     const message: Facts = {
       type: "tool_approval_response",
       call_id: callIdOf(ask.name, e.payload) ?? ask.name,
       approved,
       ...(typeof reason === "string" ? { reason } : {}),
-      ...(approved && decision !== "once" ? { decision } : {}),
+      ...(decision === (approved ? "once" : "deny") ? {} : { decision }),
       ...restOf(e.payload, ["call_id", "approved", "reason"]),
     };
     const { call_id } = ask;
     return [{ ...following("tool_approval_response", { call_id }), asks: open }, say(message)];
   }
   return undefined;
+}
+
+/** Other protocols have words of their own for an answer. Whatever is not a yes is a no. */
+export function isYes(decision: unknown): boolean {
+  return decision === "once" || decision === "session" || decision === "always" || decision === "approve";
 }
 
 /** A result is a text, and so is an error. */

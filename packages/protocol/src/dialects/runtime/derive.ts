@@ -5,7 +5,7 @@ import { type Event, type Facts, flowOf, is, type Scope } from "../../events.js"
 import { isFinal } from "../../state.js";
 import { itemsAround } from "./items.js";
 import { statusWords } from "./rows.js";
-import { contextOf, type RuntimeState } from "./state.js";
+import { contextOf, endOfTurn, type RuntimeState } from "./state.js";
 import { type TaskCourse, taskEnds, taskMoves } from "./tasks.js";
 
 export interface Derived {
@@ -41,7 +41,8 @@ export function derive(state: RuntimeState, e: Event, course: TaskCourse): Aroun
 }
 
 function deriveRun(state: RuntimeState, e: Event, ends: readonly Derived[]): Around {
-  const { turnIs, asked, processes, planAsked, plan } = contextOf(state, e.child_id ?? e.run_id);
+  const context = contextOf(state, e.child_id ?? e.run_id);
+  const { turnIs, asked, processes, planAsked, plan } = context;
   if (is(e, "tool.start")) {
     const scope = { tool_call_id: e.payload.call_id };
     return after({ type: "tool.progress", scope, payload: { status: "running" } });
@@ -70,7 +71,8 @@ function deriveRun(state: RuntimeState, e: Event, ends: readonly Derived[]): Aro
   const answered = planAsked === null ? [] : [planAnswer(planAsked, to)];
   const asks = to === "awaiting_approval" && plan !== null ? [planQuestion(plan)] : [];
   // What a run below does is told of it as a subagent; the turn is that of the stream's run.
-  if (e.child_id !== null || turnIs === "ended") return { before: [...answered, ...ends], after: asks };
+  if (e.child_id !== null || endOfTurn(context) !== undefined)
+    return { before: [...answered, ...ends], after: asks };
   if (isFinal(to)) {
     const why = reason == null ? {} : { reason };
     const end = turn(to === "done" ? "completed" : "failed", { ...statusWords[to], ...why });

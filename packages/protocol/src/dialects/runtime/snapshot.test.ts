@@ -89,6 +89,32 @@ describe("a turn that was aborted", () => {
   });
 });
 
+describe("a turn that ended before its run", () => {
+  it.each([
+    ["turn.completed", {}, "completed"],
+    ["turn.failed", {}, "failed"],
+    ["turn.failed", { status: "cancelled" }, "cancelled"],
+  ] as const)("by %s %j stays %s for who has a snapshot [RW-RUNTIME-8]", (type, payload, status) => {
+    const log = eventsOf([
+      { type: "run.lifecycle", payload: { state: "running" } },
+      { type: "turn.submitted", payload: { session_id: "s", turn_id: "turn_1", messages: [] } },
+      { type, payload },
+    ]);
+    const reader = runtimeReader();
+    let state = firstState;
+    for (const e of log) {
+      const [next, messages] = runtime.step(state, e);
+      state = next;
+      for (const { data } of messages) reader.read(JSON.parse(data));
+    }
+    expect(reader.model.turns).toMatchObject({ turn_1: { status } });
+    const transcript = reduceAll(emptyTranscript("run_1"), log);
+    for (const { data } of runtime.open(state, { how: "snapshot", transcript }))
+      reader.read(JSON.parse(data));
+    expect(reader.model.turns).toMatchObject({ turn_1: { status } });
+  });
+});
+
 describe("a client that comes back at the same number", () => {
   it("is told as much each time: what it is told then is another message [RW-RUNTIME-1] [RW-RUNTIME-8]", () => {
     const reader = runtimeReader();

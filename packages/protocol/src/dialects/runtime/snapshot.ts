@@ -9,7 +9,7 @@ import type { Task } from "../../tasks.js";
 import type { Part, Transcript } from "../../transcript.js";
 import { envelope } from "./encode.js";
 import { inputRef, outputPreview, statusWords } from "./rows.js";
-import { contextOf, type RuntimeState } from "./state.js";
+import { contextOf, endOfTurn, type RuntimeState } from "./state.js";
 import { runtimeSchemaVersion } from "./types.js";
 
 export function open(known: RuntimeState, opening: Opening): readonly Message[] {
@@ -43,6 +43,8 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
   const turnId = context.turn ?? t.run_id;
   const runs = [t, ...Object.values(t.children).map(({ transcript }) => transcript)];
   const status = threadStatus(t.state);
+  const ended = endOfTurn(context);
+  const turn = ended === undefined ? turnStatus(t.state) : { status: ended };
   return {
     schemaVersion: runtimeSchemaVersion,
     sessionId,
@@ -55,7 +57,7 @@ export function snapshotOf(state: RuntimeState, t: Transcript): Facts {
         ...status,
         ...(t.title === null ? {} : { title: t.title }),
         activeTurnId: turnId,
-        turns: [{ turnId, ...turnStatus(t.state), runId: t.run_id, items: itemsOf(t) }],
+        turns: [{ turnId, ...turn, runId: t.run_id, items: itemsOf(t) }],
         actions: runs.flatMap((run) => [...actionsOf(run, t), ...planActions(run, t)]),
         toolCalls: runs.flatMap((run) => toolCallsOf(run, t)),
         processes: runs.flatMap((run) => processesOf(state, run, t)),

@@ -29,7 +29,7 @@ export interface RuntimeState {
 export interface RunContext {
   readonly state: RunState | null;
   readonly turn: string | null;
-  readonly turnIs: "open" | "started" | "ended";
+  readonly turnIs: "open" | "started" | TurnEnd;
   /** The step that is being made. */
   readonly step: number;
   /** Calls that were told and have not ended, with the kinds of their items, and the last of those that have. */
@@ -49,6 +49,9 @@ export interface RunContext {
   readonly task: string | null;
   readonly attempt: string | null;
 }
+
+/** A turn may end before its run does. */
+export type TurnEnd = "completed" | "failed" | "cancelled";
 
 export const firstState: RuntimeState = {
   last: 0,
@@ -82,6 +85,11 @@ const endedMax = 32;
 
 export function contextOf({ runs }: RuntimeState, run_id: string): RunContext {
   return (Object.hasOwn(runs, run_id) ? runs[run_id] : undefined) ?? firstContext;
+}
+
+/** How the turn ended, if it did. */
+export function endOfTurn({ turnIs }: RunContext): TurnEnd | undefined {
+  return turnIs === "open" || turnIs === "started" ? undefined : turnIs;
 }
 
 /** Whether the call that an event is about has been told already. */
@@ -197,9 +205,10 @@ function changeOfRun(context: RunContext, e: Event): Partial<RunContext> | undef
       ...(state === "running" && context.turnIs === "open" ? { turnIs: "started" } : {}),
     };
   }
-  if (is(e, "turn.submitted")) return context.turnIs === "ended" ? { turnIs: "open" } : undefined;
+  if (is(e, "turn.submitted")) return endOfTurn(context) === undefined ? undefined : { turnIs: "open" };
   if (is(e, "turn.started")) return { turnIs: "started" };
-  if (is(e, "turn.completed") || is(e, "turn.failed")) return { turnIs: "ended" };
+  if (is(e, "turn.completed")) return { turnIs: "completed" };
+  if (is(e, "turn.failed")) return { turnIs: e.payload.status === "cancelled" ? "cancelled" : "failed" };
   return undefined;
 }
 

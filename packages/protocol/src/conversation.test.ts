@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { type Conversation, converse, emptyConversation, messagesOf } from "./conversation.js";
+import type { Draft, Event, Facts } from "./events.js";
+
+const ts = "2026-01-01T00:00:00.000Z";
+
+function told(...facts: readonly (readonly [Draft["type"], Facts])[]): Conversation {
+  const base = { id: "evt_1", ts, run_id: "run_1", child_id: null, pos: 1, seq: 1 };
+  const events = facts.map(([type, payload]) => ({ ...base, type, payload }) as Event);
+  return events.reduce((c, e) => converse(c, e), emptyConversation);
+}
+
+const user = (content: string): Facts => ({ role: "user", content });
+const answer = (content: string): Facts => ({ role: "assistant", content });
+const answered = (content: string): Facts => ({ ...answer(content), calls: [] });
+const asked = {
+  messages: [user("What is it?")],
+  tools: ["search"],
+  approvals: "always",
+  budget_usd: 1,
+};
+
+// Whoever writes a run from outside says again what it was asked, or what it is asked next. [RW-FORK-1] [RW-FORK-2]
+// [RW-TURN-1]
+describe("a turn that is submitted again", () => {
+  const first = [
+    ["turn.submitted", asked],
+    ["text.delta", { text: "It is 42." }],
+  ] as const;
+
+  test("changes nothing where it brings no messages", () => {
+    const again = told(...first, ["turn.submitted", { turn_id: "turn_2" }]);
+    expect(again.asked).toEqual(asked);
+    expect(messagesOf(again)).toEqual([user("What is it?"), answered("It is 42.")]);
+    expect(again.history).toEqual([user("What is it?")]);
+  });
+
+  test("goes on with what it asks, and leaves what the run was given", () => {
+    const next = told(...first, ["turn.submitted", { messages: [user("Why?")], tools: [] }]);
+    expect(next.asked).toEqual(asked);
+    expect(messagesOf(next)).toEqual([user("What is it?"), answered("It is 42."), user("Why?")]);
+    expect(next.history).toEqual([user("What is it?"), user("Why?")]);
+  });
+
+  test("says no word twice that it only repeats", () => {
+    const repeated = told(["turn.submitted", asked], ["turn.submitted", { messages: asked.messages }]);
+    expect(messagesOf(repeated)).toEqual(asked.messages);
+    const messages = [...asked.messages, answer("It is 42."), user("Why?")];
+    const whole = told(...first, ["turn.submitted", { messages }]);
+    expect(messagesOf(whole)).toEqual([user("What is it?"), answered("It is 42."), user("Why?")]);
+  });
+
+  test("is what the run begins with where that was asked nothing", () => {
+    const messages = [user("Hello"), answer("Hello!"), user("What is it?")];
+    const begun = told(
+      ["turn.submitted", { messages: [], tools: ["search"] }],
+      ["turn.submitted", { messages: [null, ...messages] }],
+    );
+    expect(begun.asked).toEqual({ messages: [], tools: ["search"] });
+    expect([messagesOf(begun), begun.history]).toEqual([messages, messages]);
+  });
+});
+
+// [RW-FORK-1]
+describe("a settled message", () => {
+  const searched = [
+    ["turn.submitted", asked],
+    ["text.delta", { text: "Let me look. " }],
+    ["tool.start", { call_id: "c", tool: "search", input: {} }],
+    ["tool.end", { call_id: "c", ok: true, output: 42 }],
+  ] as const;
+  const contents = (c: Conversation): readonly unknown[] =>
+    messagesOf(c).flatMap((one: Facts) => (one.role === "assistant" ? [one.content] : []));
+
+  test("is an answer where nobody streamed it", () => {
+    const settled = told(...searched, ["message.settled", { text: "It is 42" }]);
+    expect(contents(settled)).toEqual(["Let me look. ", "It is 42"]);
+  });
+
+  test.each([
+    ["as it came", { text: "It is 42" }],
+    ["with all that was said around its calls", { text: "Let me look.\n\nIt is 42" }],
+    ["as it begins", { text: "Let me look. It", truncated: true }],
+  ])("is no second answer where it was streamed, %s", (_, payload) => {
+    const said = told(...searched, ["text.delta", { text: "It is 42\n" }], ["message.settled", payload]);
+    expect(contents(said)).toEqual(["Let me look. ", "It is 42\n"]);
+  });
+});
