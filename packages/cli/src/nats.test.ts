@@ -87,6 +87,33 @@ describe("the runs that are published", () => {
     expect(await opened).toBe("run_short");
     left.abort();
   });
+
+  it("are known up to the time of the place in the feed, not of its reading [RW-NATS-2]", async () => {
+    const left = new AbortController();
+    const ts = "2026-05-12T09:00:00.000Z";
+    const answer: typeof fetch = async (url) => {
+      if (!String(url).includes("/runs/stream")) return new Response(null, { status: 204 });
+      const change = { type: "run.lifecycle", pos: 8, run_id: "run_old", ts };
+      const head = { headers: { "content-type": "text/event-stream" } };
+      return new Response(`id: 8\ndata: ${JSON.stringify(change)}\n\n`, head);
+    };
+    const saved = await new Promise<unknown>((resolve) => {
+      publishRuns({
+        endpoint: { base: "http://127.0.0.1:9", fetch: answer },
+        dialect: "runtime",
+        subjects: subjectsOf("runwire", "t", "runtime"),
+        publisher: { open: async () => ({ after: undefined, publish: async () => {} }) },
+        signal: left.signal,
+        now: () => Date.parse("2026-05-14T12:00:00Z"),
+        load: async () => ({ pos: 7, runs: [], ts: "2026-05-12T08:00:00.000Z" }),
+        save: async (checkpoint) => resolve(checkpoint()),
+        say: () => {},
+        ready: () => {},
+      }).catch(resolve);
+    });
+    left.abort();
+    expect(saved).toMatchObject({ pos: 8, ts });
+  });
 });
 
 describe("requests over NATS", () => {
