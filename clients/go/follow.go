@@ -72,6 +72,8 @@ func (c *Client) Follow(ctx context.Context, runID string, options FollowOptions
 	}
 	at := newTrack(options.After)
 	wait := newBackoff(options.Random)
+	// Connections in a row that brought nothing. The back-off counts others, too: those that brought something and broke.
+	attempts := 0
 	for {
 		before := at.cursor
 		end := c.connect(ctx, runID, options, at, each)
@@ -82,14 +84,15 @@ func (c *Client) Follow(ctx context.Context, runID string, options FollowOptions
 			return end.cause
 		}
 		delay := time.Duration(0)
+		attempts++
 		if at.cursor != before {
-			wait.attempts = 0
+			wait.attempts, attempts = 0, 0
 		}
 		// A server that leaves is not waited for, unless all it ever does is leave.
 		if end.kind == broken || at.cursor == before {
 			delay = wait.next()
 		}
-		if options.AttemptsMax > 0 && wait.attempts >= options.AttemptsMax {
+		if options.AttemptsMax > 0 && attempts >= options.AttemptsMax {
 			return end.cause
 		}
 		if delay < end.after {

@@ -208,6 +208,27 @@ func TestAServerThatIsSilentBeforeItsAnswerOrAfterItIsLeftForAnother(t *testing.
 	}
 }
 
+func TestFollowingCountsNoAttemptThatBroughtSomething(t *testing.T) {
+	cut := func(event string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			says(event)(w)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}
+	server := httptest.NewServer(&script{answers: []func(http.ResponseWriter){cut(word(1)), cut(word(2)), says(done(3))}})
+	defer server.Close()
+	options := FollowOptions{AttemptsMax: 1, Random: func() float64 { return 0 }}
+	events := 0
+	err := (&Client{Base: server.URL}).Follow(context.Background(), "run_1", options, func(Event) error {
+		events++
+		return nil
+	})
+	if err != nil || events != 3 {
+		t.Error(err, events)
+	}
+}
+
 func TestFollowingEndsWithItsContextItsConsumerAndItsPatience(t *testing.T) {
 	server := httptest.NewServer(&script{answers: []func(http.ResponseWriter){says(word(1), done(2))}})
 	client := &Client{Base: server.URL}

@@ -154,6 +154,8 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
       begun: { ...there, isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked), state },
       answers: flags.answers ? (lines) => void process.stdout.write(lines) : undefined,
       onFailure: failed,
+      onLeftOut: (child_id, { message }) =>
+        process.stderr.write(`runwire: ${run_id}: not all of ${child_id} is stored: ${oneLine(message)}\n`),
     });
     if (flags.json) process.stdout.write(`${JSON.stringify({ run_id })}\n`);
     process.stderr.write(`${run_id} is ${state}; watch it: runwire tail ${run_id}${sameServer(flags)}\n`);

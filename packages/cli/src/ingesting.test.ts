@@ -214,6 +214,89 @@ describe("runwire ingest", () => {
     expect(states).toEqual(["running", "paused", "redirecting", "running", "done"]);
   });
 
+  describe("with a child", () => {
+    const line = (draft: Draft): string =>
+      `${JSON.stringify({ ...(JSON.parse(sampleLines(log)[0] ?? "") as Event), ...draft })}\n`;
+    const says = (words: string, child_id: string | null = null): string =>
+      line({ type: "text.delta", payload: { text: words }, child_id });
+    const ends = (child_id: string | null = null): string =>
+      line({ type: "run.lifecycle", payload: { state: "done", reason: null }, child_id });
+    const spawns = (child_id: string, by: string | null = null): string =>
+      line({ type: "child.spawn", payload: { child_id }, child_id: by });
+
+    async function begun(): Promise<{
+      readonly run: Running;
+      readonly run_id: string;
+      readonly child_id: string;
+    }> {
+      const run = start(["ingest", "--dialect", "runwire", "--json"], server.env);
+      run.type(says("first") + spawns("run_a") + says("mine", "run_a"));
+      const [, run_id = ""] = await run.until(/"run_id":"(run_\w+)"/);
+      const events = await seen(run_id, saying("mine"));
+      return { run, run_id, child_id: events.find(saying("mine"))?.child_id ?? "" };
+    }
+
+    const textOf = async (run_id: string): Promise<string> => {
+      const { events } = await server.api.events(run_id, { dialect: "runwire" });
+      return (events as readonly Event[])
+        .filter(({ type, child_id }) => type === "text.delta" && child_id === null)
+        .map(({ payload }) => (payload as Facts).text)
+        .join("");
+    };
+
+    it("goes on without one that a person aborts, and tells what is left out", async () => {
+      const { run, run_id, child_id } = await begun();
+      await command("abort", child_id);
+      run.type(says("too late", "run_a") + says(" second") + ends("run_a") + ends());
+      run.close();
+      const { code, err } = await run.exited;
+      expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining(`${run_id} is done\n`) });
+      expect(err).toMatch(/the run has ended: run_a is aborted|not all of run_\w+ is stored/);
+      expect(await textOf(run_id)).toBe("first second");
+      expect((await server.api.getRun(child_id)).state).toBe("aborted");
+    });
+
+    it("waits with the end of one that a person has paused, and with nothing else", async () => {
+      const { run, run_id, child_id } = await begun();
+      await command("pause", child_id);
+      run.type(ends("run_a") + says(" second"));
+      await seen(run_id, saying(" second"));
+      await command("resume", child_id);
+      await seen(
+        child_id,
+        ({ type, payload }) => type === "run.lifecycle" && (payload as Facts).state === "done",
+      );
+      run.type(ends());
+      run.close();
+      expect((await run.exited).code).toBe(0);
+      expect((await server.api.getRun(child_id)).state).toBe("done");
+    });
+
+    it("gets one on that a person redirects", async () => {
+      const { run, child_id } = await begun();
+      await command("redirect", child_id, "elsewhere");
+      run.type(ends("run_a"));
+      await seen(
+        child_id,
+        ({ type, payload }) => type === "run.lifecycle" && (payload as Facts).state === "done",
+      );
+      run.type(ends());
+      run.close();
+      expect((await run.exited).code).toBe(0);
+    });
+
+    it("leaves out one that the server does not let begin", async () => {
+      const { run, run_id } = await begun();
+      const names = ["run_a", ..."bcdefghijk"];
+      for (const [i, name] of names.slice(1).entries()) run.type(spawns(name, names[i]));
+      run.type(says(" second") + ends());
+      run.close();
+      const { code, err } = await run.exited;
+      expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining("child cannot be spawned") });
+      expect(await textOf(run_id)).toBe("first second");
+    });
+  });
+
   it.each([
     ["before the input ends", false],
     ["after it", true],

@@ -3,9 +3,10 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { gateway } from "@runwire/client";
+import { type Clock, gateway, systemClock } from "@runwire/client";
 import { type Draft, type Facts, isId, RunwireError, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,6 +14,7 @@ import type { Publisher } from "./nats/publisher.js";
 import { answerRequests } from "./nats/requests.js";
 import { publishRuns } from "./nats/runs.js";
 import { runIn, subjectsOf, tokenOf } from "./nats/subjects.js";
+import { leaveMsMax, waitingMax } from "./nats/work.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
 import { hasNats, type NatsServer, natsServer, tellIfMissing } from "./testing/nats-server.js";
@@ -85,37 +87,174 @@ describe("the runs that are published", () => {
     expect(await opened).toBe("run_short");
     left.abort();
   });
+
+  it("are known up to the time of the place in the feed, not of its reading [RW-NATS-2]", async () => {
+    const left = new AbortController();
+    const ts = "2026-05-12T09:00:00.000Z";
+    const answer: typeof fetch = async (url) => {
+      if (!String(url).includes("/runs/stream")) return new Response(null, { status: 204 });
+      const change = { type: "run.lifecycle", pos: 8, run_id: "run_old", ts };
+      const head = { headers: { "content-type": "text/event-stream" } };
+      return new Response(`id: 8\ndata: ${JSON.stringify(change)}\n\n`, head);
+    };
+    const saved = await new Promise<unknown>((resolve) => {
+      publishRuns({
+        endpoint: { base: "http://127.0.0.1:9", fetch: answer },
+        dialect: "runtime",
+        subjects: subjectsOf("runwire", "t", "runtime"),
+        publisher: { open: async () => ({ after: undefined, publish: async () => {} }) },
+        signal: left.signal,
+        now: () => Date.parse("2026-05-14T12:00:00Z"),
+        load: async () => ({ pos: 7, runs: [], ts: "2026-05-12T08:00:00.000Z" }),
+        save: async (checkpoint) => resolve(checkpoint()),
+        say: () => {},
+        ready: () => {},
+      }).catch(resolve);
+    });
+    left.abort();
+    expect(saved).toMatchObject({ pos: 8, ts });
+  });
 });
 
 describe("requests over NATS", () => {
-  it("are taken up to a limit, of one run too; the others wait", async () => {
-    let taken = 0;
+  const noSubjects = subjectsOf("runwire", "t", "runtime");
+  const beside = () => ({
+    ...{ prefix: "runwire", dialect: "runtime", subjects: noSubjects, ingest: true },
+    clock: systemClock,
+    signal: new AbortController().signal,
+    say: () => {},
+  });
+  const nobody = new TypeError("fetch failed", {
+    cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
+  });
+
+  /** What NATS delivers on `in`, by hand. */
+  function delivered(): {
+    readonly nc: NatsConnection;
+    deliver(run_id: string, onReply?: (reply: Facts) => void): void;
+    end(): void;
+  } {
+    const messages = new PassThrough({ objectMode: true, highWaterMark: 100_000 });
+    const end = (): void => void messages.end();
+    const written = Object.assign(messages, { drain: async () => end() });
+    async function* none(): AsyncGenerator<Partial<Msg>> {}
+    return {
+      nc: {
+        subscribe: (subject: string) =>
+          subject.includes(".in.") ? written : Object.assign(none(), { drain: async () => {} }),
+      } as unknown as NatsConnection,
+      deliver(run_id, onReply) {
+        const msg: Partial<Msg> = {
+          subject: `runwire.in.t.${run_id}`,
+          data: new Uint8Array(10),
+          json: <T>() => text("x") as T,
+          respond(data) {
+            onReply?.(JSON.parse(String(data)));
+            return true;
+          },
+          ...(onReply === undefined ? {} : { reply: "_INBOX.me" }),
+        };
+        messages.write(msg);
+      },
+      end,
+    };
+  }
+
+  it("are asked so many at a time, of the server, and in their order of one run", async () => {
     const release: (() => void)[] = [];
-    async function* asked(): AsyncGenerator<Partial<Msg>> {
-      for (; taken < 200; taken++) yield { subject: "runwire.ask.t.run_1.runtime", data: new Uint8Array() };
-    }
     const slow = () =>
       new Promise<Response>((resolve) => {
-        release.push(() => resolve(Response.json({ events: [], next: null })));
+        release.push(() => resolve(Response.json({ first_pos: 3, last_pos: 3 })));
       });
+    const { nc, deliver, end } = delivered();
+    for (let i = 0; i < 200; i++) deliver(`run_${i % 100}`);
     const answered = answerRequests({
+      ...beside(),
       endpoint: { base: "http://127.0.0.1:9", fetch: slow },
-      nc: { subscribe: asked } as unknown as NatsConnection,
-      prefix: "runwire",
-      dialect: "runtime",
-      subjects: subjectsOf("runwire", "t", "runtime"),
-      ingest: false,
-      say: () => {},
+      nc,
     });
-    await expect.poll(() => release.length).toBe(1);
-    for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
-    expect(taken).toBeLessThan(100);
     for (let i = 0; i < 200; i++) {
-      await expect.poll(() => release.length, { interval: 1 }).toBe(i + 1);
+      await expect.poll(() => release.length, { interval: 1 }).toBeGreaterThan(i);
+      expect(release.length - i).toBeLessThanOrEqual(64);
       release[i]?.();
     }
+    end();
     await answered;
-    expect(taken).toBe(200);
+  });
+
+  it("wait for a server that is away up to a limit; more is dropped and counted, or told [RW-NATS-4]", async () => {
+    let isThere = false;
+    const said: string[] = [];
+    const replies: Facts[] = [];
+    let stored = 0;
+    const fetched: typeof fetch = async () => {
+      if (!isThere) throw nobody;
+      stored += 1;
+      return Response.json({ first_pos: 3, last_pos: 3 });
+    };
+    const { nc, deliver, end } = delivered();
+    const answered = answerRequests({
+      ...beside(),
+      endpoint: { base: "http://127.0.0.1:9", fetch: fetched },
+      nc,
+      say: (line) => void said.push(line),
+    });
+    // More runs than are asked at a time, and one that is told all the same.
+    for (let i = 0; i < 100; i++) deliver(`run_${i}`);
+    deliver("run_other", (reply) => void replies.push(reply));
+    const away = expect.objectContaining({ code: "KAI-STREAM-CONN-0003" });
+    await expect.poll(() => replies).toEqual([{ error: away }]);
+    // Behind one that waits.
+    deliver("run_0", (reply) => void replies.push(reply));
+    await expect.poll(() => replies).toEqual([{ error: away }, { error: away }]);
+    for (let i = 100; i < waitingMax + 3; i++) deliver("run_0");
+    deliver("run_0", (reply) => void replies.push(reply));
+    await expect
+      .poll(() => replies.at(-1))
+      .toEqual({ error: expect.objectContaining({ code: "KAI-LIMIT-RATE-0001", retry: true }) });
+    expect(said).toEqual(["10000 messages wait for the server; those that come now are dropped"]);
+    isThere = true;
+    await expect.poll(() => stored, { timeout: 30_000 }).toBe(waitingMax);
+    expect(said.slice(1)).toEqual(["3 messages were dropped, because too many waited for the server"]);
+    end();
+    await answered;
+  });
+
+  it("are done before the bridge leaves, or said [RW-NATS-4]", async () => {
+    const left = new AbortController();
+    const said: string[] = [];
+    const { nc, deliver } = delivered();
+    let ring = (): void => {};
+    const clock: Clock = {
+      nowMs: () => 0,
+      after(delayMs, then) {
+        if (delayMs === leaveMsMax) ring = then;
+        return () => {};
+      },
+    };
+    const answered = answerRequests({
+      ...beside(),
+      endpoint: {
+        base: "http://127.0.0.1:9",
+        fetch: async (url) => {
+          if (String(url).includes("run_never")) throw nobody;
+          return Response.json({ first_pos: 3, last_pos: 3 });
+        },
+      },
+      nc,
+      clock,
+      signal: left.signal,
+      say: (line) => void said.push(line),
+    });
+    for (const run_id of ["run_never", "run_never", "run_1", "run_1"]) deliver(run_id);
+    left.abort();
+    await expect
+      .poll(() => {
+        ring();
+        return said;
+      })
+      .toEqual(["2 messages are left undone: the server did not answer in time"]);
+    await answered;
   });
 
   it("fetch little more than a reply holds", async () => {
@@ -140,11 +279,8 @@ describe("requests over NATS", () => {
     await answerRequests({
       endpoint: { base: "http://127.0.0.1:9", fetch: page },
       nc: { subscribe: asked, info: { max_payload: 1024 * 1024 } } as unknown as NatsConnection,
-      prefix: "runwire",
-      dialect: "runtime",
-      subjects: subjectsOf("runwire", "t", "runtime"),
+      ...beside(),
       ingest: false,
-      say: () => {},
     });
     await expect.poll(() => replies).toHaveLength(1);
     const [{ messages, next } = expect.fail()] = replies;
@@ -153,18 +289,15 @@ describe("requests over NATS", () => {
   });
 
   const claim = { "Producer-Id": "me", "Producer-Epoch": "1", "Producer-Seq": "1" };
-  const refused = new TypeError("fetch failed", {
-    cause: Object.assign(new Error("connect"), { code: "ECONNREFUSED" }),
-  });
   const lost = new TypeError("fetch failed", { cause: new Error("other side closed") });
   const leaving = new RunwireError("KAI-STREAM-LEAVING-0001");
 
   it.each([
-    ["nobody listened", refused, {}, "", 3],
+    ["nobody listened", nobody, {}, "", 3],
     ["its answer was lost, under a claim", lost, claim, "", 3],
     ["its answer was lost, without one", lost, {}, "", 1],
     ["the server was leaving", leaving, {}, "", 3],
-    ["an answer is waited for", refused, claim, "_INBOX.me", 1],
+    ["an answer is waited for", nobody, claim, "_INBOX.me", 1],
   ])(
     "append what is published until it is stored, and once: %s [RW-NATS-4]",
     async (_, trouble, given, reply, count) => {
@@ -176,6 +309,7 @@ describe("requests over NATS", () => {
           subject: "runwire.in.t.run_1",
           headers: own,
           reply,
+          data: new Uint8Array(),
           json: <T>() => text("x") as T,
           respond: (data) => replies?.push(String(data)) === 1,
         };
@@ -196,10 +330,7 @@ describe("requests over NATS", () => {
         nc: {
           subscribe: (subject: string) => (subject.includes(".in.") ? written() : none()),
         } as unknown as NatsConnection,
-        prefix: "runwire",
-        dialect: "runtime",
-        subjects: subjectsOf("runwire", "t", "runtime"),
-        ingest: true,
+        ...beside(),
         say: (line) => void said?.push(line),
       });
       await expect.poll(() => asked).toBe(count);
@@ -543,6 +674,16 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     const deaf = await bridged("--prefix", "deaf");
     await expect(nc.request(`deaf.in.default.${run_id}`, "{}")).rejects.toThrow(/no responders/);
     await left(deaf);
+  });
+
+  it("appends what it has taken before it leaves [RW-NATS-4]", async () => {
+    const bridge = await bridged("--prefix", "parting", "--ingest");
+    const run_id = await created();
+    for (let i = 0; i < 100; i++) nc.publish(`parting.in.default.${run_id}`, JSON.stringify(step(i)));
+    await nc.flush();
+    await left(bridge);
+    const { transcript } = await server.api.snapshot(run_id);
+    expect(transcript.steps).toHaveLength(100);
   });
 
   it("has a checkpoint also where NATS takes no list of all its runs, and makes up for what ended since [RW-NATS-2]", async () => {

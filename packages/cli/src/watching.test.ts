@@ -461,6 +461,43 @@ describe("on a terminal", () => {
     between.close();
   });
 
+  it("a key approves the plan that was shown, and no other that waits by then", async () => {
+    const plan = (id: string): Draft =>
+      ({ type: "plan.proposal", payload: { plan: { id, steps: [{ id: "s1", title: id }] } } }) as Draft;
+    const { run_id } = await server.api.createRun({
+      prompt: "x",
+      producer: "external",
+      planning_gate: "required",
+    });
+    await server.api.append(run_id, [plan("p1")]);
+    const between = createServer(async (req, res) => {
+      const { method = "", url = "", headers } = req;
+      if (method === "POST") {
+        await server.api.append(run_id, [
+          { type: "run.lifecycle", payload: { state: "planning", reason: null } },
+          plan("p2"),
+        ]);
+      }
+      const onward = request(`${server.url}${url}`, { method, headers }, (answer) => {
+        res.writeHead(answer.statusCode ?? 0, answer.headers);
+        answer.pipe(res);
+      });
+      req.pipe(onward);
+    }).listen(0, "127.0.0.1");
+    await once(between, "listening");
+    const { port } = between.address() as AddressInfo;
+    const tail = startOnTerminal(["tail", run_id, "--url", `http://127.0.0.1:${port}`]);
+    await tail.until(/\(y\)es \(n\)o/);
+    tail.type("y");
+    await tail.until(/! not answered/);
+    expect((await server.api.getRun(run_id)).state).toBe("awaiting_approval");
+    tail.kill("SIGKILL");
+    await tail.exited;
+    await server.api.abort(run_id);
+    between.closeAllConnections();
+    between.close();
+  });
+
   it("a plan is approved with a key, and Ctrl-C leaves the run to itself", async () => {
     const run = startOnTerminal(["run", question, "--plan", "required"], server.env);
     const [, run_id = ""] = await run.until(/(run_\w{26})/);

@@ -10,9 +10,10 @@ export interface DraftBuffer {
   isEmpty(): boolean;
   /** Whether there is enough for a batch of the largest size. */
   holdsBatch(): boolean;
-  /** The next batch. It stays until it is stored, so that a retry sends the very same. */
-  peek(): readonly string[];
-  stored(count: number): void;
+  /** The next batch, of so many at most. It stays until it is removed, so that a retry sends the very same. */
+  peek(countMax: number): readonly string[];
+  /** Those that come first are stored, or given up. */
+  remove(count: number): void;
   /** When all that it holds now is stored; rejects when the signal aborts. */
   drained(): Promise<void>;
 }
@@ -61,15 +62,16 @@ export function draftBuffer(over: AbortSignal): DraftBuffer {
     },
     isEmpty: () => texts.length === 0,
     holdsBatch: () => texts.length >= limits.batchEventsMax || chars >= limits.batchCharsMax,
-    peek() {
+    peek(countMax) {
+      const max = Math.min(texts.length, limits.batchEventsMax, countMax);
       let count = 0;
-      for (let batchChars = 0; count < texts.length && count < limits.batchEventsMax; count++) {
+      for (let batchChars = 0; count < max; count++) {
         batchChars += texts[count]?.length ?? 0;
         if (count > 0 && batchChars > limits.batchCharsMax) break;
       }
       return texts.slice(0, count);
     },
-    stored(count) {
+    remove(count) {
       for (const text of texts.splice(0, count)) chars -= text.length;
       storedCount += count;
       for (const waiter of waiters) {

@@ -16,7 +16,14 @@ export type RunChange =
       readonly reset: boolean;
       readonly runs: readonly RunRecord[];
     }
-  | { readonly kind: "change"; readonly pos: number; readonly run_id: string; readonly type: string };
+  | {
+      readonly kind: "change";
+      readonly pos: number;
+      readonly run_id: string;
+      readonly type: string;
+      /** When it happened. */
+      readonly ts: string;
+    };
 
 export interface FollowRunsOptions extends Endpoint, Omit<ReconnectOptions, "clock"> {
   /** The `pos` of the last change that was had. */
@@ -46,13 +53,14 @@ export function followRuns(options: FollowRunsOptions): AsyncGenerator<readonly 
 function changeOf({ data }: Message): RunChange {
   const value: unknown = JSON.parse(data);
   if (isObject(value) && typeof value.pos === "number") {
-    const { type, pos, reset, runs, run_id } = value;
+    const { type, pos, reset, runs, run_id, ts } = value;
     if (type === "snapshot" && Array.isArray(runs))
       return { kind: "snapshot", pos, reset: reset === true, runs: runs as readonly RunRecord[] };
-    if (typeof run_id === "string" && typeof type === "string") return { kind: "change", pos, run_id, type };
+    if (typeof run_id === "string" && typeof type === "string" && typeof ts === "string")
+      return { kind: "change", pos, run_id, type, ts };
   }
   throw new RunwireError(
     "KAI-STREAM-PROTO-0001",
-    "a change of the run list needs `pos`, `run_id` and `type`",
+    "a change of the run list needs `pos`, `run_id`, `type` and `ts`",
   );
 }

@@ -294,6 +294,16 @@ describe("waiting", () => {
     await expect(readAll(source, { attemptsMax: 2 })).rejects.toBe(cause);
   });
 
+  test("counts no attempt that brought something", async () => {
+    const cause = new Error("cut");
+    const scenes = [cutAfter(2, { close: "broken", cause }), cutAfter(2, { close: "leaving" }), whole];
+    const attempts: number[] = [];
+    const onStatus = (status: Status) => void (status.state === "waiting" && attempts.push(status.attempts));
+    const items = await readAll(scriptedSource(scenes), { attemptsMax: 1, onStatus, random: () => 0 });
+    expect(eventsIn(items)).toEqual(log);
+    expect(attempts).toEqual([0, 0]);
+  });
+
   test("ends when the reader gives up", async () => {
     const clock = manualClock();
     const stop = new AbortController();

@@ -41,6 +41,31 @@ describe("a producer", () => {
     );
   });
 
+  test("gives up what is refused where its caller lets it, and stores all others in order", async () => {
+    const words = fc.array(fc.tuple(fc.integer(), fc.boolean()), { minLength: 1, maxLength: 60 });
+    await fc.assert(
+      fc.asyncProperty(words, async (said) => {
+        const given: Draft[] = [];
+        const producer = await open([], {
+          mayGiveUp: (draft, { code }) => draft.child_id === "run_a" && code === "KAI-RUN-CHILD-0001",
+          onGivenUp: (draft) => given.push(draft),
+        });
+        server.refusal = (draft) =>
+          (draft as Draft).child_id === "run_a" ? "KAI-RUN-CHILD-0001" : undefined;
+        const drafts = said.map(([n, isChild]) => ({
+          ...text(`${n}`),
+          ...(isChild && { child_id: "run_a" }),
+        }));
+        for (const draft of drafts) producer.push(draft);
+        await producer.close();
+        expect(server.stored).toEqual(drafts.filter(({ child_id }) => child_id === undefined));
+        expect(given).toEqual(drafts.filter(({ child_id }) => child_id !== undefined));
+        await server.close();
+      }),
+      { numRuns: 20 },
+    );
+  });
+
   test("puts what is pushed together into one request", async () => {
     const producer = await open();
     for (let index = 0; index < 50; index++) producer.push(text(`${index}`));

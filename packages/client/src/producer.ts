@@ -40,6 +40,12 @@ export interface ProducerOptions extends Endpoint {
   readonly attemptsMax?: number;
   /** Gives up what is not stored yet. */
   readonly signal?: AbortSignal;
+  /**
+   * Whether the run goes on without a draft that was refused. The server refuses all that it was sent with, so smaller
+   * batches are tried until it is alone, and then it is given up. Without this, a refusal ends the producer.
+   */
+  readonly mayGiveUp?: (draft: Draft, error: RunwireError) => boolean;
+  readonly onGivenUp?: (draft: Draft, error: RunwireError) => void;
   readonly random?: () => number;
 }
 
@@ -69,6 +75,8 @@ export function openProducer(options: ProducerOptions): Producer {
     attemptsMax: options.attemptsMax ?? Number.POSITIVE_INFINITY,
   };
   let identity: Identity | undefined;
+  /** Halved by a refusal that one draft may have caused, doubled by what is stored. */
+  let batchMax = Number.POSITIVE_INFINITY;
   let sending = false;
   let closing: Promise<void> | undefined;
   let ending = false;
@@ -94,6 +102,26 @@ export function openProducer(options: ProducerOptions): Producer {
     return persistently(() => askJson(options, call));
   }
 
+  async function sendBatch(by: Identity, batch: readonly string[]): Promise<void> {
+    try {
+      await send("/events", by.nextHeaders(), `[${batch.join(",")}]`);
+    } catch (error) {
+      const drafts = batch.map((text) => JSON.parse(text) as Draft);
+      if (!(error instanceof RunwireError) || !drafts.some((draft) => options.mayGiveUp?.(draft, error)))
+        throw error;
+      batchMax = Math.max(1, Math.floor(batch.length / 2));
+      const [alone, another] = drafts;
+      if (alone === undefined || another !== undefined) return;
+      // It has no number: the next draft takes it.
+      buffer.remove(1);
+      options.onGivenUp?.(alone, error);
+      return;
+    }
+    batchMax *= 2;
+    by.stored(batch.length);
+    buffer.remove(batch.length);
+  }
+
   /** Sends until nothing waits; with nothing to send, says at least that the producer lives. */
   async function work(beat: boolean): Promise<void> {
     if (sending || over.signal.aborted || (!beat && buffer.isEmpty())) return;
@@ -106,10 +134,7 @@ export function openProducer(options: ProducerOptions): Producer {
       identity ??= await persistently(() => takeUp(options, patience));
       for (;;) {
         if (!buffer.isEmpty()) {
-          const batch = buffer.peek();
-          await send("/events", identity.nextHeaders(), `[${batch.join(",")}]`);
-          identity.stored(batch.length);
-          buffer.stored(batch.length);
+          await sendBatch(identity, buffer.peek(batchMax));
           owed = leaseMs === undefined;
         } else if (owed && !ending) {
           leaseMs = renewed(await send("/heartbeat", identity.headers, "{}"), options.run_id);

@@ -61,18 +61,21 @@ export async function* reconnecting<Item>(
     attemptsMax = Number.POSITIVE_INFINITY,
   } = options;
   const pause = backoff(options.random ?? Math.random);
+  // Other than the back-off counts: that also waits after a connection that brought something and broke.
+  let attempts = 0;
   for (;;) {
     signal?.throwIfAborted();
-    onStatus({ state: "connecting", attempts: pause.attempts });
+    onStatus({ state: "connecting", attempts });
     const { progressed, ending } = yield* watchProgress(connect(source, reader, signal, clock, onStatus));
     const { close, retryMs = 0, cause } = ending;
     if (close === "finished") return;
     signal?.throwIfAborted();
     if (progressed) pause.reset();
+    attempts = progressed ? 0 : attempts + 1;
     // A server that leaves is not waited for, unless all it ever does is leave.
     const delayMs = Math.max(retryMs, close === "leaving" && progressed ? 0 : pause.nextMs());
-    if (pause.attempts >= attemptsMax) throw cause ?? new Error(`gave up: ${close} without a reason`);
-    onStatus({ state: "waiting", attempts: pause.attempts, delayMs, close, cause });
+    if (attempts >= attemptsMax) throw cause ?? new Error(`gave up: ${close} without a reason`);
+    onStatus({ state: "waiting", attempts, delayMs, close, cause });
     await wait(clock, delayMs, signal);
   }
 }

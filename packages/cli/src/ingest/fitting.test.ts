@@ -121,10 +121,27 @@ describe("what goes to the server", () => {
     expect(late).toBe("KAI-RUN-ENDED-0001");
   });
 
+  it("is nothing of a child that somebody else has ended, nor of what is below it", () => {
+    let count = 0;
+    const fit = fitting(justBegun, () => `run_child${++count}`);
+    const take = (draft: Draft): readonly Draft[] => fit.draftsOf({ child_id: null, ...draft } as Event);
+    take(spawn("run_a"));
+    take({ ...spawn("run_b"), child_id: "run_a" });
+    fit.lose("run_child1");
+    for (const draft of [says("run_a"), to("done", "run_a"), says("run_b")])
+      expect(() => take(draft)).toThrow(/the run has ended: run_a is aborted/);
+    expect(take(says())).toHaveLength(1);
+  });
+
   it.each([
     ["a child nobody spawned", [says("run_a")], "KAI-RUN-CHILD-0001"],
     ["a child spawned twice", [spawn("run_a"), spawn("run_a")], "KAI-RUN-CHILD-0001"],
     ["what comes after the end", [to("done"), says()], "KAI-RUN-ENDED-0001"],
+    [
+      "what comes after the end of the run above",
+      [spawn("run_a"), { ...spawn("run_b"), child_id: "run_a" }, to("done", "run_a"), says("run_b")],
+      "KAI-RUN-ENDED-0001",
+    ],
     [
       "a request under an id that was used",
       [1, 2].map((): Draft => ({ type: "approval.requested", payload: { approval_id: "a" } })),

@@ -18,6 +18,8 @@ export interface Fitting {
   draftsOf(e: Event): readonly Draft[];
   /** The same where the wire ends without having ended the run. */
   end(payload: Payloads["run.lifecycle"]): readonly Draft[];
+  /** Takes a child of the server's for ended, whatever the wire says: somebody else has ended it, or it never began. */
+  lose(child_id: string): void;
   /** Whether the wire has ended the run. */
   readonly ended: boolean;
   /** How the run's turn has ended, on a wire that tells of turns and not of runs; null while it goes on. */
@@ -28,6 +30,8 @@ export interface Fitting {
 interface Target {
   /** Null for the run itself. */
   readonly child_id: string | null;
+  /** What the wire calls the run above it; the run itself has none. */
+  readonly parent?: string | null;
   readonly state: RunState;
   /** Whether what it was asked is stored. */
   readonly isAsked: boolean;
@@ -55,15 +59,19 @@ export function fitting({ isAsked, state, isGated }: Begun, newChildId: () => st
   // Only where nothing but its producer gets it on; in any other state the end waits for people.
   const first = state === "planning" ? "planning" : "running";
   const targets = new Map<string | null, Target>([[null, { child_id: null, state: first, isAsked }]]);
+  /** What the wire calls the children of the server's. */
+  const names = new Map<string, string>();
   const requests = new Set<string>();
   let turn: Fitting["turn"] = null;
 
   function targetOf(child_id: string | null): Target {
     const target = targets.get(child_id);
     if (target === undefined) throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id}`);
-    if (!isFinal(target.state)) return target;
-    const name = child_id ?? "the run";
-    throw new RunwireError("KAI-RUN-ENDED-0001", `${name} is ${target.state}`);
+    if (isFinal(target.state))
+      throw new RunwireError("KAI-RUN-ENDED-0001", `${child_id ?? "the run"} is ${target.state}`);
+    // A run's end is that of all below it.
+    if (target.parent !== undefined) targetOf(target.parent);
+    return target;
   }
 
   function move(target: Target, of: string | null, e: Said<"run.lifecycle">): readonly Draft[] {
@@ -83,12 +91,24 @@ export function fitting({ isAsked, state, isGated }: Begun, newChildId: () => st
   function spawn(target: Target, e: Event<"child.spawn">): readonly Draft[] {
     const { child_id } = e.payload;
     if (targets.has(child_id)) throw new RunwireError("KAI-RUN-CHILD-0001", `${child_id} was spawned before`);
-    const child = { child_id: newChildId(), state: "running", isAsked: true } as const;
+    const child = {
+      child_id: newChildId(),
+      parent: e.child_id,
+      state: "running",
+      isAsked: true,
+    } as const;
     targets.set(child_id, child);
+    names.set(child.child_id, child_id);
     return [draftOf({ ...e, payload: { ...e.payload, child_id: child.child_id } }, target)];
   }
 
   return {
+    lose(child_id) {
+      const name = names.get(child_id);
+      const target = name === undefined ? undefined : targets.get(name);
+      if (name !== undefined && target !== undefined && !isFinal(target.state))
+        targets.set(name, { ...target, state: "aborted" });
+    },
     end: (payload) => move(targetOf(null), null, { type: "run.lifecycle", payload }),
     get ended() {
       return isFinal(targets.get(null)?.state ?? "running");

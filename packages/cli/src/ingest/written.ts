@@ -9,6 +9,7 @@ import {
   type Facts,
   idSource,
   is,
+  isFinal,
   parseDraft,
   type RunState,
   RunwireError,
@@ -35,6 +36,8 @@ export interface WrittenOptions {
   readonly answers: ((lines: string) => void) | undefined;
   /** Told why nothing more can be stored. */
   readonly onFailure: (error: unknown) => void;
+  /** Told once of a child why something of it is left out. */
+  readonly onLeftOut: (child_id: string, error: RunwireError) => void;
 }
 
 /** Before the end of a run is tried again. */
@@ -45,7 +48,17 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   const { begun } = options;
   const fit = fitting(begun, () => ids.next("run", Date.now()));
   const over = new AbortController();
-  const producer = openProducer({ ...endpoint, run_id, signal: over.signal });
+  const producer = openProducer({
+    ...endpoint,
+    run_id,
+    signal: over.signal,
+    mayGiveUp: isOfChild,
+    onGivenUp,
+  });
+  /** Ends of children that somebody has paused or redirected; each is tried until it is stored. */
+  const held = new Set<Draft>();
+  /** Children of which something was left out. */
+  const lessened = new Set<string>();
   /** Requests that the wire itself answers. */
   const answered = new Set<string>();
   const gate = openGate();
@@ -70,18 +83,48 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   async function endWith(draft: Draft): Promise<void> {
     isOpen = false;
     await producer.flush();
+    await gate.passed();
+    // Those that may end by now do so as the wire has said; the others end with the run.
+    for (const one of held) await mayEnd(one);
+    await insist(draft);
+  }
+
+  async function insist(draft: Draft): Promise<void> {
     for (;;) {
       await gate.passed();
-      try {
-        return void (await gateway(endpoint).append(run_id, [draft]));
-      } catch (error) {
-        if (!(error instanceof RunwireError)) throw error;
-        // Stored already, by a request whose answer was lost; or somebody was faster.
-        if (error.code === "KAI-RUN-ENDED-0001") return;
-        if (error.code !== "KAI-RUN-STATE-0001" && !error.row.retry) throw error;
-        await wait(systemClock, againMs, over.signal);
-      }
+      if (await mayEnd(draft)) return;
+      await wait(systemClock, againMs, over.signal);
     }
+  }
+
+  /** Whether that end is stored, or another. */
+  async function mayEnd(draft: Draft): Promise<boolean> {
+    try {
+      await gateway(endpoint).append(run_id, [draft]);
+      return true;
+    } catch (error) {
+      if (!(error instanceof RunwireError)) throw error;
+      // Stored already, by a request whose answer was lost; or somebody was faster.
+      if (error.code === "KAI-RUN-ENDED-0001" || error.code === "KAI-RUN-CHILD-0001") return true;
+      if (error.code !== "KAI-RUN-STATE-0001" && !error.row.retry) throw error;
+      return false;
+    }
+  }
+
+  /** What people do to a child takes nothing from the others. */
+  function onGivenUp(draft: Draft, error: RunwireError): void {
+    if (isLast(draft) && error.code === "KAI-RUN-STATE-0001") {
+      held.add(draft);
+      insist(draft)
+        .catch(failed)
+        .finally(() => held.delete(draft));
+      return;
+    }
+    const child_id = is(draft, "child.spawn") ? draft.payload.child_id : draft.child_id;
+    if (child_id == null) return;
+    if (error.code.startsWith("KAI-RUN-CHILD-")) fit.lose(child_id);
+    if (!lessened.has(child_id)) options.onLeftOut(child_id, error);
+    lessened.add(child_id);
   }
 
   /** Of what could not be stored, at least the run's end is tried. */
@@ -138,22 +181,30 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
         over.abort();
         return { state: event.payload.state as End, isOurs };
       }
-      if (isNews) hear(event);
+      if (!isNews) continue;
+      if (event.child_id === null) hear(event);
+      else hearOfChild(event.child_id, event);
     }
     return { state: "error", isOurs: false };
   }
 
   function hear(e: Event): void {
-    if (e.child_id !== null) return;
     if (is(e, "control.requested") && e.payload.action === "pause") gate.shut();
     if (!is(e, "run.lifecycle")) return;
     if (e.payload.state !== "paused") gate.open();
     if (e.payload.state === "redirecting") goOn();
   }
 
+  function hearOfChild(child_id: string, e: Event): void {
+    if (!is(e, "run.lifecycle")) return;
+    if (isFinal(e.payload.state)) fit.lose(child_id);
+    if (e.payload.state === "redirecting") goOn(child_id);
+  }
+
   /** Nobody can turn what is behind a pipe, and a run that waits to be turned could not end. */
-  function goOn(): void {
-    void push({ type: "run.lifecycle", payload: { state: "running", reason: "it takes no directions" } });
+  function goOn(child_id: string | null = null): void {
+    const payload = { state: "running", reason: "it takes no directions" } as const;
+    void push({ type: "run.lifecycle", payload, child_id });
   }
 
   async function store(drafts: readonly Draft[]): Promise<void> {
@@ -182,6 +233,17 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
       store(fit.end(payload)).catch(failed);
     },
   };
+}
+
+/** Refusals that a run's other events need not share. */
+function isOfChild(draft: Draft, { code }: RunwireError): boolean {
+  return (
+    /^KAI-RUN-(?:CHILD|STATE|REQUEST)-/.test(code) && (draft.child_id != null || is(draft, "child.spawn"))
+  );
+}
+
+function isLast(draft: Draft): boolean {
+  return is(draft, "run.lifecycle") && isFinal(draft.payload.state);
 }
 
 /** What a person said, or that nobody did in time. */

@@ -32,13 +32,24 @@ export async function bridge(endpoint: Endpoint, options: BridgeOptions): Promis
     const where = kept.stream === undefined ? "not kept by JetStream" : `kept by stream ${kept.stream}`;
     const ready = (): void =>
       options.ready(`publishing runs of ${tenant} on ${subjects.allEvents}, ${where}`);
-    const answering = answerRequests({ endpoint, nc: connected.nc, prefix, dialect, subjects, ingest, say });
+    const ended = new AbortController();
+    const answering = answerRequests({
+      ...{ endpoint, nc: connected.nc, prefix, dialect, subjects, ingest, say },
+      clock: systemClock,
+      signal: AbortSignal.any([signal, ended.signal]),
+    });
     const publish = async (): Promise<void> => {
       await connected.nc.flush();
       await publishRuns({ ...kept, endpoint, dialect, subjects, signal, now: systemClock.nowMs, say, ready });
     };
     const publishing = publish();
-    await Promise.race([answering.then(() => publishing), publishing]);
+    try {
+      await Promise.race([answering.then(() => publishing), publishing]);
+    } finally {
+      // What was taken from NATS is nowhere else.
+      ended.abort();
+      await answering.catch(() => {});
+    }
   } finally {
     // What waits goes out; a server that is away is not waited for.
     await (connected.nc.isClosed() ? undefined : connected.nc.close());

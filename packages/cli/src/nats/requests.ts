@@ -5,12 +5,12 @@ import { type Msg, type NatsConnection, PermissionViolationError } from "@nats-i
 import {
   type Appended,
   backoff,
+  type Clock,
   type Endpoint,
   followMessages,
   gateway,
   type MessagesPage,
   type ProducerClaim,
-  systemClock,
   wait,
 } from "@runwire/client";
 import {
@@ -23,6 +23,7 @@ import {
   runtimeJsonRpc,
 } from "@runwire/protocol";
 import { runIn, type Subjects } from "./subjects.js";
+import { openWork, type Turn } from "./work.js";
 
 export interface RequestParts {
   readonly endpoint: Endpoint;
@@ -32,20 +33,23 @@ export interface RequestParts {
   readonly subjects: Subjects;
   /** Whether events may be written. */
   readonly ingest: boolean;
+  readonly clock: Clock;
+  /** Aborts when the bridge leaves. */
+  readonly signal: AbortSignal;
   say(line: string): void;
 }
 
 /** Two bridges share the work. */
 const queue = "runwire";
-/** Requests that are at hand at a time; the others wait in their order. */
-const atOnceMax = 64;
+/** Until NATS has delivered what was under way when the bridge leaves. */
+const drainMsMax = 1000;
 /** Beside its messages, in a reply. */
 const replyBytesMax = 1024;
 const messagesMax = 500;
 /** Asked of the server at a time: what a reply does not hold is fetched in vain. */
 const pageMax = 64;
 
-/** Until the connection is closed. Throws an Error with one line where NATS lets nobody listen. */
+/** Until the connection is closed, or the signal aborts and what came until then is done or said. Throws an Error with one line where NATS lets nobody listen. */
 export async function answerRequests(parts: RequestParts): Promise<void> {
   const { subjects, ingest } = parts;
   await Promise.all([
@@ -55,35 +59,25 @@ export async function answerRequests(parts: RequestParts): Promise<void> {
   ]);
 }
 
-type Answer = (parts: RequestParts, run_id: string, msg: Msg) => Promise<object>;
+type Answer = (parts: RequestParts, run_id: string, msg: Msg, ...of: Turns) => Promise<object>;
+type Turns = [turn: Turn, onAway: (error: RunwireError) => void];
 
 /** One run's requests are answered in their order. */
 async function serve(parts: RequestParts, subject: string, answer: Answer): Promise<void> {
-  const { nc, prefix, say } = parts;
-  const lines = new Map<string, Promise<void>>();
-  const atHand = new Set<Promise<void>>();
-  const reply = async (run_id: string, msg: Msg): Promise<void> => {
-    const told = await answer(parts, run_id, msg).catch((error: unknown) => {
-      const known =
-        error instanceof RunwireError ? error : new RunwireError("KAI-SERVER-BUG-0001", String(error));
-      if (!msg.reply) say(`${run_id}: ${known.message} [${known.code}]`);
-      return known.toJSON();
-    });
-    if (msg.reply) msg.respond(JSON.stringify(told));
+  const { nc, prefix, clock, say, signal } = parts;
+  const work = openWork({ clock, say, answer: (run_id, msg, ...of) => answer(parts, run_id, msg, ...of) });
+  const subscription = nc.subscribe(subject, { queue });
+  const listen = async (): Promise<void> => {
+    for await (const msg of subscription) work.take(runIn(msg.subject, prefix), msg);
+  };
+  const listening = listen();
+  /** NATS may be away, and then has nothing more to deliver. */
+  const left = async (): Promise<void> => {
+    await aborted(signal);
+    await Promise.race([subscription.drain().then(() => listening), wait(clock, drainMsMax)]);
   };
   try {
-    for await (const msg of nc.subscribe(subject, { queue })) {
-      const run_id = runIn(msg.subject, prefix);
-      const before = lines.get(run_id) ?? Promise.resolve();
-      const done = before.then(() => reply(run_id, msg)).catch((error: unknown) => say(String(error)));
-      lines.set(run_id, done);
-      atHand.add(done);
-      void done.then(() => {
-        atHand.delete(done);
-        if (lines.get(run_id) === done) lines.delete(run_id);
-      });
-      if (atHand.size >= atOnceMax) await Promise.race(atHand);
-    }
+    await Promise.race([listening, left()]);
   } catch (cause) {
     if (!(cause instanceof PermissionViolationError)) throw cause;
     throw new Error(
@@ -93,10 +87,22 @@ async function serve(parts: RequestParts, subject: string, answer: Answer): Prom
       },
     );
   }
+  await work.done();
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 /** `{"after":N,"limit":M}` or `{"snapshot":true,"after":N}`; the answer is `{"messages":[…],"next":N|null}`. */
-async function replay({ endpoint, dialect, nc }: RequestParts, run_id: string, msg: Msg): Promise<object> {
+function replay(parts: RequestParts, run_id: string, msg: Msg, turn: Turn): Promise<object> {
+  return turn(() => replayed(parts, run_id, msg));
+}
+
+async function replayed({ endpoint, dialect, nc }: RequestParts, run_id: string, msg: Msg): Promise<object> {
   const { after, snapshot, limit = messagesMax } = askedIn(msg);
   const bytesMax = (nc.info?.max_payload ?? 1024 * 1024) - replyBytesMax;
   if (!snapshot && (await isReached(endpoint, run_id, dialect, after))) {
@@ -207,7 +213,12 @@ function askedIn(msg: Msg): { readonly after: number; readonly snapshot: boolean
 }
 
 /** An event or an array of them. A claim in the headers makes that a repeated request stores once. */
-async function write({ endpoint }: RequestParts, run_id: string, msg: Msg): Promise<object> {
+async function write(
+  { endpoint, clock }: RequestParts,
+  run_id: string,
+  msg: Msg,
+  ...[turn, onAway]: Turns
+): Promise<object> {
   const value = valueIn(msg);
   const dialect = msg.headers?.get("Runwire-Dialect") || "runwire";
   const claim = claimIn(msg);
@@ -216,17 +227,18 @@ async function write({ endpoint }: RequestParts, run_id: string, msg: Msg): Prom
   const pause = backoff(Math.random);
   for (;;) {
     try {
-      return await append();
+      return await turn(append);
     } catch (error) {
       // Whoever asked for an answer is told, and may ask again; for anybody else nobody but us can.
       if (msg.reply || !mayRepeat(error, claim)) throw error;
-      await wait(systemClock, pause.nextMs());
+      onAway(error);
+      await wait(clock, pause.nextMs());
     }
   }
 }
 
 /** Whether another try may help, and cannot store twice. */
-function mayRepeat(error: unknown, claim: ProducerClaim | undefined): boolean {
+function mayRepeat(error: unknown, claim: ProducerClaim | undefined): error is RunwireError {
   if (!(error instanceof RunwireError) || !error.row.retry) return false;
   if (error.code === "KAI-STREAM-CONN-0003") return claim !== undefined || isRefused(error);
   // These say that nothing is stored; a bug of the server says nothing, and would hold up the run for ever.

@@ -22,7 +22,7 @@ import type { Subjects } from "./subjects.js";
 export interface Checkpoint {
   readonly pos: number;
   readonly runs: readonly string[];
-  /** When `pos` was reached: where the feed is no longer kept from there, the list is read back to here. */
+  /** When what is at `pos` happened: where the feed is no longer kept from there, the list is read back to here. */
   readonly ts: string;
 }
 
@@ -181,7 +181,8 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
         else take(change.run_id);
         // After it is taken: a checkpoint may be written at any moment.
         pos = change.pos;
-        posMs = parts.now();
+        // Of the place, not of the reading: a backlog may be days old.
+        posMs = change.kind === "snapshot" ? parts.now() : Date.parse(change.ts);
       }
       saving.due();
       if (isFirst) {

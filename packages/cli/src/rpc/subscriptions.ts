@@ -38,8 +38,11 @@ export function subscriptionsOn(
     const say = (data: string): string => `{"jsonrpc":"2.0","method":"event","params":${data}${beside}`;
     let close: Facts = { close: "finished" };
     try {
-      for await (const messages of followMessages({ ...endpoint, run_id, ...params, signal }))
+      for await (const messages of followMessages({ ...endpoint, run_id, ...params, signal })) {
+        // What was on its way when it was unsubscribed would come after the answer that says so.
+        if (signal.reason === unsubscribed) return;
         await write(messages.map(({ data }) => say(data)).join(""));
+      }
     } catch (error) {
       if (signal.reason === unsubscribed) return;
       close = signal.aborted ? { close: "leaving" } : { close: "broken", error: errorOf(error) };

@@ -5,7 +5,7 @@ import type { Ask } from "./timeline.js";
 
 const from = { run_id: "run_1", label: "", id: "x" };
 const approval: Ask = { ...from, kind: "approval", about: "shell ls" };
-const plan: Ask = { ...from, kind: "plan" };
+const plan: Ask = { ...from, kind: "plan", plan_id: "p1" };
 const question: Ask = { ...from, kind: "question", about: "Size?", choices: ["small", "any"] };
 
 /** What comes of keys pressed one after the other, up to the first answer. */

@@ -465,6 +465,14 @@ describe("what waits for a person", () => {
     expect([first.length, second.length]).toEqual([1, 1]);
     expect(first.map(askKey)).not.toEqual(second.map(askKey));
   });
+
+  it("is about the plan that was shown", () => {
+    const plan = (id: string): Draft => ({ type: "plan.proposal", payload: { plan: { id, steps: [] } } });
+    const first = [state("planning"), plan("p1"), state("awaiting_approval")];
+    expect(after(...first)).toMatchObject([{ kind: "plan", plan_id: "p1" }]);
+    const second = [state("planning"), plan("p2"), state("awaiting_approval")];
+    expect(after(...first, ...second)).toMatchObject([{ kind: "plan", plan_id: "p2" }]);
+  });
 });
 
 describe("what governed a call", () => {

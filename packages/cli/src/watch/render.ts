@@ -163,7 +163,7 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       return then(known ? timeline : withVoice(timeline, child), [line], { childCount, tools });
     }
     case "plan.proposal":
-      return then(timeline, planLines(label, e.payload.plan, manner));
+      return then(timeline, planLines(label, e.payload.plan, manner), { plan_id: e.payload.plan.id });
     case "step.boundary": {
       const { step_index, step_kind, plan_steps } = e.payload;
       const planned = plan_steps == null ? "" : ` · of the plan: ${plan_steps.join(", ")}`;
@@ -296,7 +296,7 @@ function moved(
   const plan: Timeline = {
     ...next,
     // A run may plan again, and that is another ask.
-    asks: [...asks, { kind: "plan", run_id, label, id: `plan at ${e.id}` }],
+    asks: [...asks, { kind: "plan", run_id, label, id: `plan at ${e.id}`, plan_id: voice.plan_id }],
   };
   return then(
     plan,

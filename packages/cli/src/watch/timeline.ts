@@ -24,6 +24,8 @@ export interface Voice {
   /** Empty for the run itself; `2` for its second child, `2.1` for the first child of that. */
   readonly label: string;
   readonly state: RunState | null;
+  /** The plan that it has shown last. */
+  readonly plan_id: string | null;
   readonly childCount: number;
   /** The call of its parent that waits for it. */
   readonly call_id: string | null;
@@ -59,7 +61,8 @@ export interface Tool {
 export type Ask = { readonly run_id: string; readonly label: string; readonly id: string } & (
   | { readonly kind: "approval"; readonly about: string }
   | { readonly kind: "question"; readonly about: string; readonly choices: readonly string[] }
-  | { readonly kind: "plan" }
+  /** `plan_id` is the plan that was shown, which need not be the one that waits by now. */
+  | { readonly kind: "plan"; readonly plan_id: string | null }
 );
 
 /** One ask among those of the whole tree: an id is one of its run's own. */
@@ -104,6 +107,7 @@ export function firstVoice(run_id: string, label: string, call_id: string | null
     run_id,
     label,
     state: null,
+    plan_id: null,
     childCount: 0,
     call_id,
     thinking: null,

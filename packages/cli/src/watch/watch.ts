@@ -120,11 +120,13 @@ export async function watch(
   }
 }
 
-async function send(endpoint: Endpoint, { run_id, id }: Ask, reply: Reply): Promise<void> {
+async function send(endpoint: Endpoint, ask: Ask, reply: Reply): Promise<void> {
+  const { run_id, id } = ask;
   const server = gateway(endpoint);
+  const plan = ask.kind === "plan" && ask.plan_id !== null ? { plan_id: ask.plan_id } : {};
   try {
     if (reply.kind === "approval") await server.answerApproval(run_id, id, { decision: reply.decision });
-    if (reply.kind === "plan") await server.approvePlan(run_id, { approved: reply.approved });
+    if (reply.kind === "plan") await server.approvePlan(run_id, { ...plan, approved: reply.approved });
     if (reply.kind === "question") await server.answerClarification(run_id, id, reply.answer);
   } catch (error) {
     // Somebody else was faster: the event says so.

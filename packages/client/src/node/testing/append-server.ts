@@ -13,6 +13,8 @@ export interface AppendServer {
   /** Events of every batch that arrived, stored or not. */
   readonly batches: number[];
   heartbeats: number;
+  /** Why a draft, and all that it comes with, is refused. */
+  refusal: (draft: unknown) => string | undefined;
   /** What heartbeats are told. */
   state: string;
   /** Resolves at the next heartbeat. */
@@ -50,6 +52,8 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
     if (typeof mishap === "object") {
       return mishap.code === undefined ? answer(mishap.status, {}) : refuse(mishap.status, mishap.code);
     }
+    const code = drafts.map((draft) => self.refusal(draft)).find((one) => one !== undefined);
+    if (code !== undefined) return refuse(409, code);
     const refusal = store(request, drafts);
     if (refusal !== undefined) return refuse(...refusal);
     if (mishap === "stored, then lost") return request.socket.destroy();
@@ -76,6 +80,7 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
     stored: [],
     batches: [],
     heartbeats: 0,
+    refusal: () => undefined,
     state: "running",
     nextHeartbeat: () =>
       new Promise((resolve) => {
