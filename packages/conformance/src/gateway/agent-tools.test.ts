@@ -198,7 +198,9 @@ describe("a command", () => {
     writeFileSync(gate, "");
     const events = await ended(server.url, run_id);
     const told = events.filter(({ payload }) => (payload as Facts).name === "gate");
-    expect(told.map(({ type }) => type)).toEqual(["hook.started", "hook.started", "hook.completed"]);
+    const types = ["hook.started", "hook.failed", "hook.started", "hook.completed"];
+    expect(told.map(({ type }) => type)).toEqual(types);
+    expect(told[1]?.payload).toMatchObject({ reason: "lost" });
     expect(new Set(told.map(({ payload }) => (payload as Facts).hook_id)).size).toBe(1);
     expect(ofType(events, "tool.start")).toHaveLength(1);
     expect(ofType(events, "tool.end")).toMatchObject([{ ok: true }]);

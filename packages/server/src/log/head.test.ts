@@ -35,3 +35,15 @@ it("a head stays small, however much its run has used and was answered", () => {
   expect(head.usage.tokens).toBe(20);
   expect(JSON.stringify(head).length).toBeLessThan(20_000);
 });
+
+it("what a run was asked and of which model is shown until it is asked something else", () => {
+  const asked = { model: "m", messages: [{ role: "user", content: "go" }] };
+  const shown = ({ model, prompt_preview }: Head) => [model, prompt_preview];
+  const again = (payload: Facts) =>
+    headAfter([
+      ["turn.submitted", asked],
+      ["turn.submitted", payload],
+    ]);
+  expect(shown(again({ turn_id: "turn_2" }))).toEqual(["m", "go"]);
+  expect(shown(again({ messages: [{ role: "user", content: "stop" }] }))).toEqual(["m", "stop"]);
+});

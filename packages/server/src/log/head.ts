@@ -215,8 +215,9 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       if (p.action === "pause" && head.state === "paused") head.reason = textOf(p.reason, textCharsMax);
       break;
     case "turn.submitted":
-      head.prompt_preview = shownPrompt(p.messages);
-      head.model = textOf(p.model, nameCharsMax);
+      // A later one may say only that there is another turn.
+      head.prompt_preview = shownPrompt(p.messages) ?? head.prompt_preview;
+      head.model = textOf(p.model, nameCharsMax) ?? head.model;
       break;
     case "tool.start":
       head.calls = withMember(mine, head.calls, p.call_id as string, record.ts);
