@@ -45,3 +45,22 @@ it("light states of all runs are remembered, heavy ones of the last, and too hea
   expect(heavy).toBeLessThan(50);
   expect(await remembered(8 * 1024 * 1024)).toBe(0);
 });
+
+it("what a state remembers of a tenant goes with what is erased of it", async () => {
+  const froms: number[] = [];
+  const { at, forget } = encodings({
+    async read(_key: unknown, _view: unknown, after: number) {
+      froms.push(after);
+      return stretchOf(after === 1 ? [] : [{ pos: 1, payloadText: "said" } as StoredEvent]);
+    },
+  } as unknown as Store);
+  const [mine, other] = ["acme", "acme2"].map((tenant): RunKey => ({ tenant, run_id: "run_1" })) as [
+    RunKey,
+    RunKey,
+  ];
+  for (const key of [mine, other]) await at(key, "default", dialect, 1);
+  forget("acme");
+  froms.length = 0;
+  for (const key of [other, mine]) await at(key, "default", dialect, 1);
+  expect(froms).toEqual([1, 0, 1]);
+});

@@ -14,6 +14,8 @@ export interface Encodings {
    * event that follows may say some that the client has had, and some that it has not.
    */
   upTo(key: RunKey, view: View, dialect: Dialect, number: number): Promise<Mark | undefined>;
+  /** Runs of this tenant were erased: a state may remember what they said. */
+  forget(tenant: string): void;
 }
 
 export interface Mark {
@@ -106,6 +108,9 @@ export function encodings(store: Store): Encodings {
         return !isBeyond;
       });
       return isBeyond || cursor.last(mark.state) === number ? mark : undefined;
+    },
+    forget(tenant) {
+      for (const name of kept.keys()) if (name.startsWith(`${tenant}/`)) forget(name);
     },
   };
 }

@@ -165,15 +165,19 @@ async function startOn(
   });
   if (agent !== undefined) open.add(agent.close);
   const followed = hub(store, bus);
+  const marked = encodings(store);
   store.onErased(async (roots) => {
-    for (const tenant of new Set(roots.map((root) => root.tenant))) followed.forget(tenant);
+    for (const tenant of new Set(roots.map((root) => root.tenant))) {
+      followed.forget(tenant);
+      marked.forget(tenant);
+    }
     await agent?.forget(roots);
   });
   const rooms: Rooms = {
     clock,
     store,
     transcripts: folded,
-    encodings: encodings(store),
+    encodings: marked,
     hub: followed,
     blobs,
     ingest: writer,
