@@ -9,7 +9,6 @@ import { noWeight, plus, type Range, restOf, toRanges, type Weights } from "./ra
 import { readBytesMax } from "./reading.js";
 import { type LogRanges, sharedRanges } from "./shared-ranges.js";
 import type { RunKey, Store } from "./store.js";
-import { turns } from "./turns.js";
 
 /** What the hub tells a reader. */
 export interface Listener {
@@ -53,8 +52,7 @@ const tailBytesMax = 64 * 1024;
 export function hub(store: Store, bus: Bus): Hub {
   const logs = new Map<string, Promise<FollowedLog>>();
   const open = new Set<FollowedLog>();
-  const turn = turns();
-  const shared = sharedRanges(turn);
+  const shared = sharedRanges();
 
   async function openLog(name: string, key: RunKey, view: View): Promise<FollowedLog> {
     // Listen before the first read: an append between the two still rings.
@@ -86,7 +84,6 @@ export function hub(store: Store, bus: Bus): Hub {
   return {
     async follow(key, view, listener) {
       const name = `${key.tenant}/${key.run_id}/${view}`;
-      await turn();
       for (;;) {
         let opening = logs.get(name);
         if (opening === undefined) {

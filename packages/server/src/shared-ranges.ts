@@ -21,7 +21,7 @@ export interface LogRanges {
 
 const sharedBytesMax = 64 * 1024 * 1024;
 
-export function sharedRanges(turn: () => Promise<void>): SharedRanges {
+export function sharedRanges(): SharedRanges {
   const kept = new Map<string, KeptRange>();
   const loading = new Map<string, Promise<Range | undefined>>();
   let bytes = 0;
@@ -58,8 +58,7 @@ export function sharedRanges(turn: () => Promise<void>): SharedRanges {
           if (known !== undefined && (known.isWhole || known.range.to === end())) {
             // More wires may have made something of it since.
             if (known.bytes !== rangeBytes(known.range)) keep(name, known.range, known.isWhole);
-            // A reader that takes whatever it is given would be sent a long log in one turn of the loop.
-            return known.isWhole ? turn().then(() => known.range) : known.range;
+            return known.isWhole ? inNextTurn(known.range) : known.range;
           }
           let pending = loading.get(name);
           if (pending === undefined) {
@@ -96,4 +95,9 @@ interface KeptRange {
   readonly bytes: number;
   /** Whether there was more behind it. One up to the head may grow, and is good only until the log moves. */
   readonly isWhole: boolean;
+}
+
+/** So that others come first: a reader that takes whatever it is given would be sent a long log in one turn of the loop. */
+function inNextTurn<T>(value: T): Promise<T> {
+  return new Promise((resolve) => setImmediate(resolve, value));
 }
