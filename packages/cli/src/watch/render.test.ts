@@ -472,6 +472,9 @@ describe("what waits for a person", () => {
     expect(after(...first)).toMatchObject([{ kind: "plan", plan_id: "p1" }]);
     const second = [state("planning"), plan("p2"), state("awaiting_approval")];
     expect(after(...first, ...second)).toMatchObject([{ kind: "plan", plan_id: "p2" }]);
+    const replaced = after(...first, plan("p2"));
+    expect(replaced).toMatchObject([{ kind: "plan", plan_id: "p2" }]);
+    expect(replaced.map(askKey)).not.toEqual(after(...first).map(askKey));
   });
 });
 

@@ -162,8 +162,14 @@ function tell(timeline: Timeline, voice: Voice, e: AnyEvent, manner: Manner): Re
       );
       return then(known ? timeline : withVoice(timeline, child), [line], { childCount, tools });
     }
-    case "plan.proposal":
-      return then(timeline, planLines(label, e.payload.plan, manner), { plan_id: e.payload.plan.id });
+    case "plan.proposal": {
+      const { plan } = e.payload;
+      const change = { plan_id: plan.id };
+      const lines = planLines(label, plan, manner);
+      // In the place of one that waits: what is asked about is what was shown last.
+      const isAsked = timeline.asks.some((ask) => ask.kind === "plan" && ask.run_id === voice.run_id);
+      return then(isAsked ? askingPlan(timeline, voice, e, plan.id) : timeline, lines, change);
+    }
     case "step.boundary": {
       const { step_index, step_kind, plan_steps } = e.payload;
       const planned = plan_steps == null ? "" : ` · of the plan: ${plan_steps.join(", ")}`;
@@ -260,6 +266,13 @@ function nextTry(waitMs: unknown): string {
 
 type Then = (next: Timeline, lines: readonly Line[], change?: Partial<Voice>) => Rendered;
 
+/** A run may plan again, and that is another ask. */
+function askingPlan(timeline: Timeline, voice: Voice, e: Event, plan_id: Voice["plan_id"]): Timeline {
+  const { run_id, label } = voice;
+  const others = timeline.asks.filter((ask) => ask.kind !== "plan" || ask.run_id !== run_id);
+  return { ...timeline, asks: [...others, { kind: "plan", run_id, label, id: `plan at ${e.id}`, plan_id }] };
+}
+
 function moved(
   timeline: Timeline,
   voice: Voice,
@@ -293,13 +306,8 @@ function moved(
     );
   }
   if (state !== "awaiting_approval") return then(next, [stateLine(label, state, reason)], change);
-  const plan: Timeline = {
-    ...next,
-    // A run may plan again, and that is another ask.
-    asks: [...asks, { kind: "plan", run_id, label, id: `plan at ${e.id}`, plan_id: voice.plan_id }],
-  };
   return then(
-    plan,
+    askingPlan(next, voice, e, voice.plan_id),
     [stateLine(label, state, reason), ...hint(manner, label, `runwire approve ${run_id}`)],
     change,
   );
