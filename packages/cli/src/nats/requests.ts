@@ -49,14 +49,23 @@ const messagesMax = 500;
 /** Asked of the server at a time: what a reply does not hold is fetched in vain. */
 const pageMax = 64;
 
-/** Until the connection is closed, or the signal aborts and what came until then is done or said. Throws an Error with one line where NATS lets nobody listen. */
-export async function answerRequests(parts: RequestParts): Promise<void> {
-  const { subjects, ingest } = parts;
-  await Promise.all([
+/**
+ * Until the connection is closed, or the signal aborts. What came until then is done, or said. Throws an Error with one line
+ * where NATS lets nobody listen.
+ */
+export async function answerRequests(asked: RequestParts): Promise<void> {
+  const { subjects, ingest, signal } = asked;
+  const failed = new AbortController();
+  const parts = { ...asked, signal: AbortSignal.any([signal, failed.signal]) };
+  const serving = [
     serve(parts, subjects.asked, replay),
     // Otherwise nobody listens, and NATS says so.
     ...(ingest ? [serve(parts, subjects.written, write)] : []),
-  ]);
+  ];
+  // What one has taken is not lost with the other.
+  for (const one of serving) one.catch(() => failed.abort());
+  await Promise.allSettled(serving);
+  await Promise.all(serving);
 }
 
 type Answer = (parts: RequestParts, run_id: string, msg: Msg, ...of: Turns) => Promise<object>;
@@ -86,8 +95,9 @@ async function serve(parts: RequestParts, subject: string, answer: Answer): Prom
         cause,
       },
     );
+  } finally {
+    await work.done();
   }
-  await work.done();
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
