@@ -248,11 +248,18 @@ describe("a runtime stream", () => {
     );
   });
 
-  it("remembers nothing of what has ended [RW-RUNTIME-1]", () => {
+  it("remembers nothing of what has ended but its turn [RW-RUNTIME-1]", () => {
+    const stateAfter = (run_id: string, drafts: readonly Draft[]) =>
+      eventsOf(run_id, drafts).reduce((at, e) => runtime.step(at, e)[0], runtime.first);
+    const brief = (["running", "done"] as const).map(
+      (state): Draft => ({ type: "run.lifecycle", payload: { state, reason: null } }),
+    );
     fc.assert(
       fc.property(arbitraryRun(), ({ run_id, drafts }) => {
-        const state = eventsOf(run_id, drafts).reduce((at, e) => runtime.step(at, e)[0], runtime.first);
-        expect(state.runs).toEqual({});
+        const state = stateAfter(run_id, drafts);
+        const { turn, turnIs } = state.runs[run_id] ?? {};
+        const [idle] = Object.values(stateAfter(run_id, brief).runs);
+        expect(state.runs).toEqual({ [run_id]: { ...idle, turn, turnIs } });
         expect(JSON.parse(JSON.stringify(state))).toEqual(state);
       }),
       { numRuns: runs(20) },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { Message } from "../../dialect.js";
 import type { Draft, Event, Facts } from "../../events.js";
-import { reduceAll } from "../../reduce.js";
+import { reduce, reduceAll } from "../../reduce.js";
 import { emptyTranscript } from "../../transcript.js";
 import { runtime } from "./index.js";
 import { runtimeReader } from "./reader.js";
@@ -99,19 +100,25 @@ describe("a turn that ended before its run", () => {
       { type: "run.lifecycle", payload: { state: "running" } },
       { type: "turn.submitted", payload: { session_id: "s", turn_id: "turn_1", messages: [] } },
       { type, payload },
+      { type: "run.lifecycle", payload: { state: "aborted" } },
     ]);
     const reader = runtimeReader();
     let state = firstState;
+    let transcript = emptyTranscript("run_1");
+    const read = (messages: readonly Message[]): void => {
+      for (const { data } of messages) reader.read(JSON.parse(data));
+    };
     for (const e of log) {
       const [next, messages] = runtime.step(state, e);
       state = next;
-      for (const { data } of messages) reader.read(JSON.parse(data));
+      transcript = reduce(transcript, e);
+      read(messages);
+      // While the run goes on, and after its end.
+      if (e.pos < 3) continue;
+      expect(reader.model.turns).toMatchObject({ turn_1: { status } });
+      read(runtime.open(state, { how: "snapshot", transcript }));
+      expect(reader.model.turns).toMatchObject({ turn_1: { status } });
     }
-    expect(reader.model.turns).toMatchObject({ turn_1: { status } });
-    const transcript = reduceAll(emptyTranscript("run_1"), log);
-    for (const { data } of runtime.open(state, { how: "snapshot", transcript }))
-      reader.read(JSON.parse(data));
-    expect(reader.model.turns).toMatchObject({ turn_1: { status } });
   });
 });
 

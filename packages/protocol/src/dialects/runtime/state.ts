@@ -135,9 +135,15 @@ function withRun(state: RuntimeState, e: Event): RuntimeState {
   const run = e.child_id ?? e.run_id;
   const moved = { ...state, ts: e.ts };
   if (is(e, "run.lifecycle") && isFinal(e.payload.state))
-    return endsRun(e) ? { ...moved, runs: {}, tasks: {} } : dropped(moved, run);
+    return endsRun(e) ? ended(moved, run) : dropped(moved, run);
   const change = changeOf(contextOf(state, run), e);
   return change === undefined ? moved : withContext(moved, run, change);
+}
+
+/** Nothing follows; whoever comes is still told of the turn, and how it ended. */
+function ended(state: RuntimeState, run: string): RuntimeState {
+  const { turn, turnIs } = contextOf(state, run);
+  return { ...state, runs: { [run]: { ...firstContext, turn, turnIs } }, tasks: {} };
 }
 
 /** Each run that lives knows whether it has one task, and which. */
