@@ -42,6 +42,13 @@ describe("a turn that is submitted again", () => {
     expect(next.history).toEqual([user("What is it?"), user("Why?")]);
   });
 
+  test("goes on with words that stand by themselves, or before what is no answer", () => {
+    const why = [user("What is it?"), answered("It is 42."), user("Why?")];
+    const system = { role: "system", content: "Be brief." };
+    for (const payload of [{ prompt: "Why?" }, { message: "Why?" }, { messages: [user("Why?"), system] }])
+      expect(messagesOf(told(...first, ["turn.submitted", payload]))).toEqual(why);
+  });
+
   test("says no word twice that it only repeats", () => {
     const repeated = told(["turn.submitted", asked], ["turn.submitted", { messages: asked.messages }]);
     expect(messagesOf(repeated)).toEqual(asked.messages);

@@ -126,11 +126,12 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
 /** A producer may say again what its run was asked, or what it is asked next; what it was given stays. */
 function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversation {
   const asked = Object.keys(c.asked).length === 0 ? payload : c.asked;
-  const brought: readonly Facts[] = Array.isArray(payload.messages) ? payload.messages.filter(isObject) : [];
+  const brought = broughtBy(payload);
   if (c.messages.length === 0 && c.text === "" && c.calls.length === 0)
     return { ...c, asked, messages: brought, history: brought.flatMap(plain) };
   // What comes before the last answer in it was said before.
-  const words = brought.slice(brought.findLastIndex(({ role }) => role !== "user") + 1);
+  const isAnswer = ({ role }: Facts): boolean => role === "assistant" || role === "tool";
+  const words = brought.slice(brought.findLastIndex(isAnswer) + 1).filter(({ role }) => role !== "system");
   if (words.length === 0) return { ...c, asked };
   const whole = { ...wholeAnswer(mine, c), asked };
   if (endsWith(whole.messages, words)) return whole;
@@ -139,6 +140,13 @@ function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversa
   const history = mineOf(mine, whole.history as Facts[]);
   history.push(...words.flatMap(plain));
   return { ...whole, messages, history };
+}
+
+/** Messages, or the one text that some wires have instead. */
+function broughtBy({ messages, prompt, message }: Facts): readonly Facts[] {
+  if (Array.isArray(messages)) return messages.filter(isObject);
+  const text = [prompt, message].find((one) => typeof one === "string");
+  return text === undefined ? [] : [{ role: "user", content: text }];
 }
 
 function endsWith(messages: readonly Facts[], words: readonly Facts[]): boolean {
