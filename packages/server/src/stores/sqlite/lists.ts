@@ -44,15 +44,19 @@ export function lists({
   async function* liveRoots(
     tenant: string,
     { state, session_id, agent, cursor = "\uffff" }: RunQuery,
-  ): AsyncGenerator<readonly StoredRun[]> {
+  ): AsyncGenerator<Iterable<StoredRun>> {
+    function* shown(run_ids: readonly string[]): Generator<StoredRun> {
+      for (const run_id of run_ids) {
+        const head = heads.get(tenant, run_id);
+        // One that is just arriving has no head yet.
+        if (head === undefined || head.state !== state || head.run.parent_id !== null) continue;
+        if (agent === undefined || head.run.agent === agent)
+          yield { head, bytes: JSON.stringify(head.run).length };
+      }
+    }
     for (let below = cursor; ; ) {
       const some = runs.live(tenant, session_id, liveAtOnce, below);
-      // One that is just arriving has no head yet.
-      yield some
-        .flatMap((run_id) => heads.get(tenant, run_id) ?? [])
-        .filter((head) => head.state === state && head.run.parent_id === null)
-        .filter(({ run }) => agent === undefined || run.agent === agent)
-        .map((head) => ({ head, bytes: JSON.stringify(head.run).length }));
+      yield shown(some);
       below = some.at(-1) ?? "";
       if (some.length < liveAtOnce) return;
       await new Promise((resolve) => setImmediate(resolve));
