@@ -1,7 +1,7 @@
 // One answer of the model, from nothing or from where it was cut off. Text and reasoning are written as they come; the
 // calls only together with the end of the answer, so that after a crash there are all of them or none.
 
-import type { Draft, Facts } from "@runwire/protocol";
+import { type Draft, type Facts, isObject, type Payloads } from "@runwire/protocol";
 import { keepToBudget } from "./budget.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
@@ -43,10 +43,16 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
   const calls = said.calls.map((call) => withoutStep(call, loop.box.specs, work.plan));
   const isFanOut = calls.some(({ tool }) => tool === "spawn");
   await log.write(
-    ...calls.map((call): Draft => ({ type: "tool.call", payload: { ...call } })),
+    ...calls.map((call): Draft => ({ type: "tool.call", payload: storable(call, loop.host) })),
     ...completed(loop, finished),
     ...(isFanOut ? [await boundary(loop, "fan-out")] : []),
   );
+}
+
+/** An input that could not be read is a text, in which nothing is found that must not be stored. */
+function storable(call: Call, { redacts }: Loop["host"]): Payloads["tool.call"] {
+  if (!redacts || isObject(call.input)) return { ...call };
+  return { ...call, input: "[redacted]", redacted: ["/input"] };
 }
 
 interface Said {

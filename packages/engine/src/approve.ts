@@ -18,9 +18,8 @@ export type Verdict =
     }
   | { readonly kind: "denied"; readonly why: string };
 
-/** What runs is what the log says: an input of which something was redacted is none. */
-export const notKept =
-  "this server must not store some members of its input, and nothing runs that the log does not show";
+/** What runs is what the log says: an input of a model's, or a person's, of which something was redacted is none. */
+export const notKept = "this server must not store some members of its input";
 
 /** Waits for somebody's word where the tool needs it, and none that was given before stands. Silence is a no. */
 export async function approve(

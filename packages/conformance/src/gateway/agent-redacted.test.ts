@@ -51,6 +51,14 @@ describe("the agent of a server that redacts", () => {
     expect(JSON.stringify(written)).not.toContain("hunter2");
   });
 
+  it("stores nothing of an input that could not be read [RW-REDACT-3]", async () => {
+    const cut = '{"password":"hunter2","x":';
+    const events = await ended(server.url, await start(server.url, calling(tool.name, cut)));
+    expect(inputs).toEqual([]);
+    expect(ofType(events, "tool.end")).toMatchObject([{ ok: false }]);
+    expect(JSON.stringify(events.filter((e) => !is(e, "turn.submitted")))).not.toContain("hunter2");
+  });
+
   it("runs no tool whose input is not what somebody made of it [RW-REDACT-3]", async () => {
     const run_id = await start(server.url, calling(tool.name, { name: "bob" }), { approvals: "always" });
     const [request] = await waitFor(server.url, run_id, "approval.requested");

@@ -52,7 +52,7 @@ export async function runHooks(hooks: readonly Hook[], call: HookCall, around: A
   return { input, refusal: null };
 }
 
-/** The same again after a crash, so that whoever has seen it begin sees it end. */
+/** The same again after a crash. */
 function hookIdOf(call_id: string, point: HookPoint, name: string): string {
   return `${call_id}:${point}:${name}`;
 }
