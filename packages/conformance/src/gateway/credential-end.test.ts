@@ -119,8 +119,10 @@ describe("what was opened with a credential", () => {
     const gone = await newKey(createKey, keyed, "alice");
     const theirs = await openAll(keyed, run_id, gone.headers);
     const staying = await openAll(keyed, run_id, alice.headers);
+    const beganMs = performance.now();
     await revoke(revokeKey, keyed, gone);
     await Promise.all(Object.values(theirs.readings).map((reading) => reading.ended));
+    expect(performance.now() - beganMs).toBeLessThan(30_000);
     await write(keyed.url, alice.headers, run_id, text("said later"));
     await expectEnded(theirs, "said later");
     await stay(staying, "said later");
