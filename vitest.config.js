@@ -1,11 +1,25 @@
 import { existsSync, readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer } from "vitest/node";
 
 const isSoak = process.env.RUNWIRE_SOAK === "1";
 // What computes, or starts processes of its own. Whatever has servers or timers in its process, or counts what that
 // holds, has one to itself.
 const sharing = ["protocol", "client", "cli"].map((name) => `packages/${name}/dist/**/*.test.js`);
+// What takes longest with large counts, longest first. A machine that has run nothing yet goes by size, in which
+// these are small: they would begin when all others are done.
+const longestInSoak = ["sim/simulator", "sim/moments", "store-crash", "gateway/agent-killed", "store-sqlite"];
 const noTests = ["**/node_modules/**", ...compiledWithoutSource()];
+
+class LongestFirst extends BaseSequencer {
+  async sort(files) {
+    const rank = ({ moduleId }) => {
+      const at = longestInSoak.findIndex((name) => moduleId.endsWith(`/${name}.test.js`));
+      return at === -1 ? longestInSoak.length : at;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
 
 // Tests run as compiled, so that workers and child processes load the very files that are published.
 export default defineConfig({
@@ -20,6 +34,7 @@ export default defineConfig({
     ],
     // Whatever is no test is loaded by Node alone: as users have it, and quicker.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\/(?!.*\.test\.js$)/] } },
+    ...(isSoak && { sequence: { sequencer: LongestFirst } }),
     pool: "forks",
     // Most of a test is waiting for servers, disks and the demo's pauses.
     maxWorkers: 3,
