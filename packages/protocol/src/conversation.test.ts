@@ -29,10 +29,13 @@ describe("a turn that is submitted again", () => {
   ] as const;
 
   test("changes nothing where it brings no messages", () => {
-    const again = told(...first, ["turn.submitted", { turn_id: "turn_2" }]);
-    expect(again.asked).toEqual(asked);
-    expect(messagesOf(again)).toEqual([user("What is it?"), answered("It is 42.")]);
-    expect(again.history).toEqual([user("What is it?")]);
+    for (const empty of [{}, { messages: [] }, { message: "" }, { prompt: " \n" }]) {
+      const again = told(...first, ["turn.submitted", { turn_id: "turn_2", ...empty }]);
+      expect(again.asked).toEqual(asked);
+      expect(again.text).toBe("It is 42.");
+      expect(messagesOf(again)).toEqual([user("What is it?"), answered("It is 42.")]);
+      expect(again.history).toEqual([user("What is it?")]);
+    }
   });
 
   test("goes on with what it asks, and leaves what the run was given", () => {
@@ -45,13 +48,22 @@ describe("a turn that is submitted again", () => {
   test("goes on with words that stand by themselves, or before what is no answer", () => {
     const why = [user("What is it?"), answered("It is 42."), user("Why?")];
     const system = { role: "system", content: "Be brief." };
-    for (const payload of [{ prompt: "Why?" }, { message: "Why?" }, { messages: [user("Why?"), system] }])
+    for (const payload of [
+      { prompt: "Why?" },
+      { prompt: "", message: "Why?" },
+      { messages: [user("Why?"), system] },
+    ])
       expect(messagesOf(told(...first, ["turn.submitted", payload]))).toEqual(why);
   });
 
   test("says no word twice that it only repeats", () => {
     const repeated = told(["turn.submitted", asked], ["turn.submitted", { messages: asked.messages }]);
     expect(messagesOf(repeated)).toEqual(asked.messages);
+    const instructed = { messages: [user("Look."), { role: "system", content: "Be brief." }, user("Why?")] };
+    for (const messages of [instructed.messages, instructed.messages.slice(0, 2)]) {
+      const again = told(["turn.submitted", { messages }], ["turn.submitted", { messages }]);
+      expect(messagesOf(again)).toEqual(messages);
+    }
     const messages = [...asked.messages, answer("It is 42."), user("Why?")];
     const whole = told(...first, ["turn.submitted", { messages }]);
     expect(messagesOf(whole)).toEqual([user("What is it?"), answered("It is 42."), user("Why?")]);

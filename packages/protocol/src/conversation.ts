@@ -142,15 +142,20 @@ function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversa
   return { ...whole, messages, history };
 }
 
-/** Messages, or the one text that some wires have instead. */
-function broughtBy({ messages, prompt, message }: Facts): readonly Facts[] {
+/** What a turn is submitted with: messages, or the one text that some wires have instead. */
+export function broughtBy({ messages, prompt, message }: Facts): readonly Facts[] {
   if (Array.isArray(messages)) return messages.filter(isObject);
-  const text = [prompt, message].find((one) => typeof one === "string");
+  const text = [prompt, message].find((one) => typeof one === "string" && one.trim() !== "");
   return text === undefined ? [] : [{ role: "user", content: text }];
 }
 
+/** Instructions among the messages are nobody's words, wherever they stand. */
 function endsWith(messages: readonly Facts[], words: readonly Facts[]): boolean {
-  const last = messages.slice(-words.length);
+  const last: Facts[] = [];
+  for (let i = messages.length - 1; i >= 0 && last.length < words.length; i--) {
+    const message = messages[i] as Facts;
+    if (message.role !== "system") last.unshift(message);
+  }
   return JSON.stringify(last.map(plain)) === JSON.stringify(words.map(plain));
 }
 

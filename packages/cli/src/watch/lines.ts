@@ -1,6 +1,13 @@
 // The lines of a timeline, one function a kind.
 
-import { beginningOf, type Facts, type Payloads, type Plan, type RunState } from "@runwire/protocol";
+import {
+  beginningOf,
+  broughtBy,
+  type Facts,
+  type Payloads,
+  type Plan,
+  type RunState,
+} from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span, Style } from "./line.js";
 import type { Manner, Timeline, Tool, Voice } from "./timeline.js";
@@ -175,9 +182,8 @@ export function endLine(
 const askedCharsMax = 2000;
 
 /** What a person asked, from the last message that is theirs. */
-export function askedIn({ messages }: Facts): string {
-  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
-  const last = given.findLast((message): message is Facts => (message as Facts | null)?.role === "user");
+export function askedIn(submitted: Facts): string {
+  const last = broughtBy(submitted).findLast(({ role }) => role === "user");
   const { content } = last ?? {};
   if (content === undefined) return "";
   return typeof content === "string" ? content : JSON.stringify(content);

@@ -1,6 +1,6 @@
 // What is kept, with a run's head, of what waits for a person: enough to show it in a list, whatever its size.
 
-import { beginningOf, elsewhere, type Facts, isObject } from "@runwire/protocol";
+import { beginningOf, broughtBy, elsewhere, type Facts, isObject } from "@runwire/protocol";
 
 /** What an open request, or a plan that waits, asks. */
 export interface Asked {
@@ -59,10 +59,12 @@ export function shownPlan(plan: unknown): ShownPlan {
   };
 }
 
-/** The beginning of what a person said last; null where nobody did, or where it was too large to be kept in the log. */
-export function shownPrompt(messages: unknown): string | null {
-  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
-  const last = given.findLast((message): message is Facts => isObject(message) && message.role === "user");
+/**
+ * The beginning of what a person said last, as a turn was submitted; null where nobody did, or where it was too large to be
+ * kept in the log.
+ */
+export function shownPrompt(submitted: Facts): string | null {
+  const last = broughtBy(submitted).findLast(({ role }) => role === "user");
   if (last?.content === undefined) return null;
   return previewOf(last.content, promptCharsMax);
 }

@@ -45,5 +45,10 @@ it("what a run was asked and of which model is shown until it is asked something
       ["turn.submitted", payload],
     ]);
   expect(shown(again({ turn_id: "turn_2" }))).toEqual(["m", "go"]);
-  expect(shown(again({ messages: [{ role: "user", content: "stop" }] }))).toEqual(["m", "stop"]);
+  for (const next of [
+    { messages: [{ role: "user", content: "stop" }] },
+    { prompt: "stop" },
+    { message: "stop" },
+  ])
+    expect(shown(again(next))).toEqual(["m", "stop"]);
 });

@@ -216,7 +216,7 @@ function ownRecord(head: Moved, record: Record, place: Place, payload: () => Fac
       break;
     case "turn.submitted":
       // A later one may say only that there is another turn.
-      head.prompt_preview = shownPrompt(p.messages) ?? head.prompt_preview;
+      head.prompt_preview = shownPrompt(p) ?? head.prompt_preview;
       head.model = textOf(p.model, nameCharsMax) ?? head.model;
       break;
     case "tool.start":
