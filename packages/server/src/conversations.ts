@@ -120,8 +120,9 @@ export async function historyOf(
   if (last === undefined) return undefined;
   const key = { tenant, run_id: last.run.run_id };
   const folded = await conversationTo(store, key, last.views.default.pos, () => false).catch(
-    (error: unknown) => {
-      if (!isLogGone(error)) throw error;
+    async (error: unknown) => {
+      // Of one that is still there something is lost: it would be the last again.
+      if (!isLogGone(error) || (await store.head(key)) !== undefined) throw error;
     },
   );
   // Erased meanwhile: then the turn before it is the last.
@@ -141,6 +142,8 @@ async function lastEnded(store: Store, tenant: string, session_id: string): Prom
     const ended = heads.find(isEnded);
     if (ended !== undefined || next === null) return ended;
     cursor = next;
+    // Any number of turns may be live, and all of it be in memory: others get their turn between two pages.
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

@@ -14,7 +14,11 @@ function event(run_id: string, pos: number, payload: object): StoredEvent {
 }
 
 /** Ended turns of one session, newest first. All have two events; of those that go, only the first is still read. */
-function storeOf(run_ids: readonly string[], going: ReadonlySet<string>): Store {
+function storeOf(
+  run_ids: readonly string[],
+  going: ReadonlySet<string>,
+  damaged: ReadonlySet<string> = new Set(),
+): Store {
   const gone = new Set<string>();
   const headOf = (run_id: string): Head =>
     ({
@@ -30,7 +34,7 @@ function storeOf(run_ids: readonly string[], going: ReadonlySet<string>): Store 
     head: async ({ run_id }: RunKey) => (gone.has(run_id) ? undefined : headOf(run_id)),
     async read({ run_id }: RunKey, _view: unknown, after: number) {
       if (after > 0 && going.has(run_id)) gone.add(run_id);
-      if (gone.has(run_id)) return nothing;
+      if (gone.has(run_id) || (after > 0 && damaged.has(run_id))) return nothing;
       const payload =
         after === 0 ? { state: "running" } : { messages: [{ role: "user", content: `of ${run_id}` }] };
       return after < 2 ? stretchOf([event(run_id, after + 1, payload)]) : nothing;
@@ -64,4 +68,27 @@ it("a turn that begins while the last one is erased goes on from the one before"
   expect((await history([]))?.messages).toEqual([{ role: "user", content: "of run_b" }]);
   expect((await history(["run_b"]))?.messages).toEqual([{ role: "user", content: "of run_a" }]);
   expect(await history(["run_a", "run_b"])).toBe(undefined);
+});
+
+it("a turn does not begin after one of which something is lost, and says so", async () => {
+  const store = storeOf(["run_b", "run_a"], new Set(), new Set(["run_b"]));
+  const lost = { code: "KAI-STREAM-CONN-0002", message: expect.stringContaining("run_b") };
+  await expect(historyOf(roomsOf(store), "acme", "ses_a")).rejects.toMatchObject(lost);
+});
+
+it("looking for the last turn that has ended lets others have their turn", async () => {
+  const pages = 40;
+  let turns = 0;
+  let looked = 0;
+  const count = (): void => {
+    turns += 1;
+    if (looked < pages) setImmediate(count);
+  };
+  setImmediate(count);
+  const live = { state: "running" } as Head;
+  const store = {
+    listRuns: async () => ({ heads: [live], next: ++looked < pages ? `${looked}` : null }),
+  } as unknown as Store;
+  expect(await historyOf(roomsOf(store), "acme", "ses_a")).toBe(undefined);
+  expect(turns).toBeGreaterThan(pages / 2);
 });
