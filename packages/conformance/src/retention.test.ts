@@ -207,6 +207,55 @@ describe("retention", { timeout: lawMsMax }, () => {
       expect(await state()).toEqual({ kept: [false, false, false], full: [false, false, false] });
     }));
 
+  it("of any number of trees that are damaged keeps no other [RW-RETAIN-1]", () =>
+    onTrial(open, async (trial) => {
+      const damaged: Key[] = [];
+      for (let i = 0; i < 60; i++) damaged.push(await tree(trial, "error"));
+      const ids = damaged.map(({ run_id }) => `'${run_id}'`);
+      sql(
+        trial.folder,
+        `CREATE TRIGGER no BEFORE DELETE ON runs WHEN OLD.run_id IN (${ids.join()})
+          BEGIN SELECT RAISE(ABORT, 'damaged'); END`,
+      );
+      const sound = await tree(trial, "error");
+      trial.clock.pass(30 * dayMs);
+      const { retained } = retainedOn(trial);
+      const nextSweep = (): Promise<void> => {
+        trial.clock.pass(60_000);
+        return retained.sweep();
+      };
+      await expect(nextSweep()).rejects.toThrow(/damaged/);
+      expect(await trial.store.isErased(sound)).toBe(false);
+      await expect(nextSweep()).rejects.toThrow(/damaged/);
+      expect(await trial.store.isErased(sound)).toBe(true);
+      // Once nothing else is left they are tried again.
+      sql(trial.folder, "DROP TRIGGER no");
+      for (let minutes = 0; minutes < 2; minutes++) await nextSweep();
+      for (const key of damaged) expect(await trial.store.isErased(key)).toBe(true);
+    }));
+
+  it("erases a tree whose head cannot be read, and what others have [RW-RETAIN-1]", () =>
+    onTrial(openSqlite(server, { hotEventsMax: 4 }), async (trial) => {
+      const { store } = retainedOn(trial);
+      await store.setTenantSettings("acme", { retention: { ...defaults, full_days: 7 } });
+      const old = [
+        await tree(trial, "error"),
+        await tree(trial, "error"),
+        await tree(trial, "error", "rival"),
+      ];
+      trial.clock.pass(30 * dayMs);
+      const views = [await tree(trial, "done"), await tree(trial, "done")];
+      trial.clock.pass(7 * dayMs);
+      const spoil = ({ run_id }: Key): void =>
+        sql(trial.folder, `UPDATE heads SET head = '{' WHERE log = '${run_id}'`);
+      // What is hot has its head in memory.
+      await trial.reopen();
+      for (const key of [old[0], views[0]]) spoil(key as Key);
+      await expect(retainedOn(trial).retained.sweep()).rejects.toThrow();
+      for (const key of old) expect(await trial.store.isErased(key)).toBe(true);
+      expect((await trial.store.head(views[1] as Key))?.fullGone).toBe(true);
+    }));
+
   for (const hotEventsMax of [100_000, 4]) {
     it(`leaves nothing of a full view in any file, with ${hotEventsMax} hot events [RW-RETAIN-3]`, () =>
       onTrial(openSqlite(server, { hotEventsMax }), async (trial) => {

@@ -50,11 +50,14 @@ const batchTreesMax = 50;
 const batchBytesMax = 64 * 1024 * 1024;
 const batchesPerSweepMax = 20;
 const sweptTenantsMax = 500;
+const restingMax = 10_000;
 const states: readonly TreeQuery["state"][] = ["done", "aborted", "error"];
 
 export function retention(store: Store, clock: Clock, report: Report, defaults: RetentionDays): Retention {
   let sweptMs = Number.NEGATIVE_INFINITY;
   let sweptTenant = "";
+  /** Trees of batches in which something could not go. They make room for others, and are tried again after those. */
+  const resting = new Set<string>();
 
   async function queriesOf(tenant: string): Promise<Queries> {
     return queries((await store.tenantSettings(tenant))?.retention ?? defaults);
@@ -114,13 +117,19 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
   /** A batch of trees and one of full views, of as many tenants as it takes to fill one. Tells whether there may be more. */
   async function sweepBatch(): Promise<boolean> {
     const [trees, views]: [EndedTree[], EndedTree[]] = [[], []];
+    const failures: unknown[] = [];
     const from = sweptTenant;
     const names = await store.tenants(from, sweptTenantsMax);
     sweptTenant = names.length < sweptTenantsMax ? "" : (names.at(-1) ?? "");
     for (const tenant of names) {
-      const asked = await queriesOf(tenant);
-      await fill(trees, found(tenant, asked.trees, batchTreesMax));
-      await fill(views, found(tenant, asked.fullViews, batchTreesMax));
+      try {
+        const asked = await queriesOf(tenant);
+        await fill(trees, found(tenant, asked.trees, batchTreesMax), resting);
+        await fill(views, found(tenant, asked.fullViews, batchTreesMax), resting);
+      } catch (error) {
+        // What cannot be read of one tenant keeps nothing of another.
+        failures.push(error);
+      }
       if (isFull(trees) || isFull(views)) {
         // The next batch begins with the tenants that have not had their turn.
         sweptTenant = tenant;
@@ -128,7 +137,6 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
       }
     }
     // Trees that cannot be erased are no reason to keep full views.
-    const failures: unknown[] = [];
     const removed = async (what: string, batch: EndedTree[], remove: Store["eraseTrees"]): Promise<void> => {
       if (batch.length === 0) return;
       try {
@@ -136,6 +144,9 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
         report("info", what, { ...batch.reduce(plus, nothing) });
       } catch (error) {
         failures.push(error);
+        // What has gone is not found again. A disk that takes nothing says nothing about the trees.
+        if (store.levels().writing !== "ok" || resting.size >= restingMax) return;
+        for (const tree of batch) resting.add(nameOf(tree));
       }
     };
     await removed("retention erased", trees, store.eraseTrees);
@@ -161,7 +172,9 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
       if (clock.monotonic() - sweptMs < sweepEveryMs) return;
       sweptMs = clock.monotonic();
       for (let batches = 0; batches < batchesPerSweepMax && !isLeaving(); batches++) {
-        if (!(await sweepBatch())) return;
+        if (await sweepBatch()) continue;
+        resting.clear();
+        return;
       }
     },
   };
@@ -189,9 +202,14 @@ function queries(days: RetentionDays): Queries {
   };
 }
 
-async function fill(batch: EndedTree[], from: AsyncIterable<EndedTree>): Promise<void> {
+async function fill(
+  batch: EndedTree[],
+  from: AsyncIterable<EndedTree>,
+  without: ReadonlySet<string>,
+): Promise<void> {
   if (isFull(batch)) return;
   for await (const tree of from) {
+    if (without.has(nameOf(tree))) continue;
     batch.push(tree);
     if (isFull(batch)) return;
   }
@@ -199,6 +217,10 @@ async function fill(batch: EndedTree[], from: AsyncIterable<EndedTree>): Promise
 
 function isFull(batch: readonly EndedTree[]): boolean {
   return batch.length >= batchTreesMax || batch.reduce((sum, { bytes }) => sum + bytes, 0) >= batchBytesMax;
+}
+
+function nameOf({ tenant, run_id }: RunKey): string {
+  return `${tenant}/${run_id}`;
 }
 
 const nothing: Total = { trees: 0, runs: 0, bytes: 0 };

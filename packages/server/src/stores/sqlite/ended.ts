@@ -22,9 +22,11 @@ interface TreeRow {
 }
 
 export function endedTrees(reader: Reader, hot: Hot, age: AgeClock): Ended {
+  // A head that is damaged is no reason to keep its tree, nor those that are found with it.
   const ended = (onlyFull: boolean) =>
     reader.prepare(
-      `SELECT root.run_id, root.ended_ms, json_extract(heads.head, '$.ended_at') AS ended_at,
+      `SELECT root.run_id, root.ended_ms,
+        iif(json_valid(heads.head), json_extract(heads.head, '$.ended_at'), '') AS ended_at,
         (SELECT count(*) FROM runs INDEXED BY runs_by_root WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id) AS runs,
         (SELECT coalesce(sum(segments.bytes), 0) FROM runs INDEXED BY runs_by_root
           JOIN segments ON segments.tenant = runs.tenant AND segments.log = runs.run_id

@@ -138,13 +138,11 @@ export function eraser(parts: EraserParts): Eraser {
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {
     const failures: unknown[] = [];
     await commits.exclusively(async (asOf) => {
-      const ended = roots.filter(({ tenant, run_id }) => {
-        const head = headOf(tenant, run_id);
-        return head !== undefined && isEnded(head) && !head.fullGone;
-      });
       const cold: RunKey[] = [];
-      for (const root of ended) {
+      for (const root of roots) {
         try {
+          const head = headOf(root.tenant, root.run_id);
+          if (head === undefined || !isEnded(head) || head.fullGone) continue;
           await makeCold(root, asOf);
           cold.push(root);
         } catch (error) {
