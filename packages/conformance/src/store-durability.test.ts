@@ -131,6 +131,17 @@ describe("files that are taken away from a running server", () => {
           expect((store as server.Store).levels()).toMatchObject({ writing: "broken" });
           expect(await wholeLog(store, key, "full")).toHaveLength(3);
         }));
+
+      it(`keep nothing that a retry would find, and that nobody could later: ${file} is ${how}`, () =>
+        onTrial(openSqlite(server), async ({ folder, ingest }) => {
+          await newRun({ ingest });
+          take(join(folder, file));
+          const under = { key: "K", digest: "D" };
+          for (const _ of ["first", "again"])
+            await expect(ingest.create("acme", asked(), under)).rejects.toMatchObject({
+              code: "KAI-SERVER-STORE-0001",
+            });
+        }));
     }
   }
 });

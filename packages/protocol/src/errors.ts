@@ -464,7 +464,7 @@ export const errorTable = {
     grpc: "UNAVAILABLE",
     retry: true,
     title: "store unavailable",
-    help: "Nothing was stored. Try again; the server's log says why.",
+    help: "Try again, under the same producer numbers or idempotency key if you have them: nothing was stored, unless the disk failed in the middle of it. The server's log says why.",
   },
   "KAI-SERVER-STORE-0002": {
     status: 507,

@@ -45,18 +45,24 @@ export function isIoError(errcode: number | undefined): boolean {
 
 /**
  * Throws once the files of an open database are no longer where they were: a file that somebody removed or replaced
- * still takes writes, and they are gone with the process.
+ * still takes writes, and they are gone with the process. One that cannot be looked at may be another as well.
  */
 export function filesOf(path: string): () => void {
   const paths = [path, `${path}-wal`];
-  const inodes = (): readonly (number | undefined)[] =>
-    paths.map((file) => statSync(file, { throwIfNoEntry: false })?.ino);
-  const opened = inodes();
+  const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
+  const opened = paths.map(inodeOf);
+  const lose = (file: string, how: string): never => {
+    throw Object.assign(new Error(`${basename(file)} ${how}`), { errcode: sqliteIoErr });
+  };
   return () => {
-    const lost = inodes().findIndex((inode, i) => inode !== opened[i]);
-    if (lost === -1) return;
-    throw Object.assign(new Error(`${basename(paths[lost] ?? "")} was removed or replaced`), {
-      errcode: sqliteIoErr,
-    });
+    for (const [i, file] of paths.entries()) {
+      let inode: number | undefined;
+      try {
+        inode = inodeOf(file);
+      } catch (error) {
+        lose(file, `cannot be looked at: ${(error as Error).message}`);
+      }
+      if (inode !== opened[i]) lose(file, "was removed or replaced");
+    }
   };
 }

@@ -27,6 +27,8 @@ const checkFiles = filesOf(path);
 port.on("message", (ask: Ask) => {
   try {
     if (ask.kind === "write") {
+      // Before it too: what is committed to files that nobody will open again is seen by whoever reads them here.
+      checkFiles();
       commit(ask.list);
       checkFiles();
     } else if (ask.kind === "truncate") emptyLog(db, ask.waitMs);
