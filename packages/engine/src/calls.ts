@@ -3,7 +3,7 @@
 //
 //   permission ─▶ pre_tool_use ─▶ sandbox, tool.start ─▶ run-tool.ts ─▶ post_tool_use, post_tool_failure ─▶ tool.end
 
-import type { Draft, Facts } from "@runwire/protocol";
+import { type Draft, type Facts, isObject } from "@runwire/protocol";
 import { approve, notKept } from "./approve.js";
 import { watchFiles } from "./artifacts/watch.js";
 import type { CallWork } from "./call-work.js";
@@ -53,10 +53,17 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   if (status === "running" && (redacted || tool.effect !== "read-only")) return cutOff(call, told);
   // Its hooks look again, if they still come to it.
   told.add(...lost(call_id, open, "lost"));
-  if (redacted) return told.write(endOf(call, failed("redacted", `The tool was not run: ${notKept}.`)));
+  if (redacted) return told.write(endOf(call, notWhole(call)));
   const given: Running = { loop, call, tool, told, signal };
   if (status === "running") await finish(given, loop.hooks);
   else await beginAndFinish(given);
+}
+
+/** Of an input that can be read, members are redacted; of one that cannot be, nothing is kept. */
+function notWhole({ input }: CallWork): Facts {
+  return isObject(input)
+    ? failed("redacted", `The tool was not run: ${notKept}.`)
+    : failed("invalid-input", "The tool was not run: its input could not be read as a JSON object.");
 }
 
 /** Nobody knows what it has done. */

@@ -207,10 +207,12 @@ export function engine(options: EngineOptions): MakeAgent {
           missing.some((source) => pattern.startsWith(`${source}.`));
         const unknown = wanted.find((pattern) => !isKnown(pattern));
         if (unknown === undefined) return;
+        const named = JSON.stringify(unknown.slice(0, toldCharsMax));
         const there = tools.map(({ name }) => name).sort();
+        const away = missing.length === 0 ? "" : `; not reached: ${[...missing].sort().join(", ")}`;
         throw new RunwireError(
           "KAI-RUN-TOOL-0003",
-          `${JSON.stringify(unknown.slice(0, toldCharsMax))}; there is ${there.slice(0, toldToolsMax).join(", ")}`,
+          `${named}; there is ${there.slice(0, toldToolsMax).join(", ")}${away}`,
         );
       },
       async checkInput(name, input) {

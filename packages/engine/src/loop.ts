@@ -41,7 +41,7 @@ export interface LoopParts {
   readonly stepCosts: StepCosts;
   /** Keeps the workspace as it is; null where that cannot be. */
   readonly checkpoint: () => Promise<string | null>;
-  /** Is told the last checkpoint that the log names, before the run is taken up and when it is over. */
+  /** Is told the last checkpoint that the log names, once the run is taken up and when it is over. */
   readonly settle: (named: string | null) => Promise<void>;
   /** Begins to write a child. */
   readonly take: (child: RunKey) => void;
@@ -91,7 +91,6 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
     working: () => toil.signal,
   };
   try {
-    await parts.settle(log.work.checkpoint_id);
     if (!isOver(log.work)) await takeUp(loop);
     while (!isOver(log.work)) {
       signal.throwIfAborted();
@@ -112,7 +111,7 @@ export async function drive(parts: LoopParts, signal: AbortSignal): Promise<void
 }
 
 /** Before anything is done it is said that it begins, and with which model. */
-async function takeUp({ log, record, routing, given, box }: Loop): Promise<void> {
+async function takeUp({ log, record, routing, given, box, settle }: Loop): Promise<void> {
   const { course } = log.work;
   const { planning_gate } = record;
   const profile = { tools: box.tools.length, approvals: given.approvals, planning_gate };
@@ -121,6 +120,9 @@ async function takeUp({ log, record, routing, given, box }: Loop): Promise<void>
     ...(course.candidate === undefined ? [profileOf(record, profile)] : []),
     ...routing.opening(course),
   );
+  // Not before: an event of which nobody knows whether it is stored may name a checkpoint that the log does not. Where
+  // something is written there is no such event.
+  await settle(log.work.checkpoint_id);
   // Throws where there is none.
   routing.model(log.work.course);
 }

@@ -1,6 +1,7 @@
 // A store that takes nothing for a moment costs a run that moment, and nothing of its work.
 
-import { RunwireError } from "@runwire/protocol";
+import { type Draft, type Facts, RunwireError } from "@runwire/protocol";
+import { type Agent, InDoubt, type RunKey } from "@runwire/server";
 import { expect, test } from "vitest";
 import { demoModel } from "./demo/model.js";
 import type { Model } from "./model.js";
@@ -65,3 +66,48 @@ test("a part of a graph that could not be begun because the disk was full is beg
   expect(payloadsOf(events, "got.node_complete")).toMatchObject([{ id: "a" }]);
   expect(events.at(-1)?.payload).toMatchObject({ state: "done" });
 });
+
+test("a checkpoint that an event in doubt names is kept until something is written [RW-CKPT-2]", async () => {
+  let doubted: string | undefined;
+  let keptMeanwhile: readonly string[] | undefined;
+  let kept = async (_: RunKey): Promise<readonly string[]> => [];
+  const server = await served({
+    around: (makeAgent) => (host) => {
+      const agent: Agent = makeAgent({
+        ...host,
+        writer: {
+          ...host.writer,
+          async append(run, drafts, claim) {
+            if (doubted !== undefined) keptMeanwhile ??= await kept(run);
+            doubted ??= checkpointIn(drafts);
+            if (doubted !== undefined && keptMeanwhile === undefined) throw new InDoubt("disk I/O error");
+            return host.writer.append(run, drafts, claim);
+          },
+        },
+      });
+      kept = async (run) => {
+        const head = await host.head(run);
+        return head === undefined ? [] : [...(await agent.checkpoints.kept(head.run)).keys()];
+      };
+      return agent;
+    },
+  });
+  try {
+    const run_id = await startRun(server.url, {});
+    const events = await readRun(server.url, run_id);
+    expect(keptMeanwhile).toEqual([doubted]);
+    // It was not stored after all: what nobody was told of goes.
+    const named = payloadsOf(events, "step.boundary").map(({ checkpoint_id }) => checkpoint_id);
+    expect(named).not.toContain(doubted);
+    expect(await kept({ tenant: "default", run_id })).toEqual(named);
+  } finally {
+    await server.close();
+  }
+});
+
+function checkpointIn(drafts: readonly Draft[]): string | undefined {
+  const [id] = drafts.flatMap(({ type, payload }) =>
+    type === "step.boundary" ? [(payload as Facts).checkpoint_id] : [],
+  );
+  return id === undefined ? undefined : String(id);
+}

@@ -210,7 +210,7 @@ export const errorTable = {
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "no such tool",
-    help: "`tools` takes names of tools, or beginnings of names as `file.*`. The message names the one that means nothing here, and what there is.",
+    help: "`tools` takes names of tools, or beginnings of names as `file.*`. The message names the one that means nothing here, what there is, and the MCP servers that are not reached.",
   },
   "KAI-RUN-AGENT-0001": {
     status: 422,

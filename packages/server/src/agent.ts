@@ -51,7 +51,10 @@ export interface Checkpoints {
 export interface Restored {
   /** Under which the run is to be created. */
   readonly run_id: string;
-  /** To be called in any case: the workspace of a run that was refused goes. */
+  /**
+   * The workspace of a run that was refused goes. To be called unless a restart may find what the store does not show
+   * now (`InDoubt`): until then it stays.
+   */
   settle(outcome: "created" | "refused" | "unknown"): Promise<void>;
 }
 

@@ -51,11 +51,14 @@ describe("the agent of a server that redacts", () => {
     expect(JSON.stringify(written)).not.toContain("hunter2");
   });
 
-  it("stores nothing of an input that could not be read [RW-REDACT-3]", async () => {
+  it("stores nothing of an input that could not be read, and says that it could not [RW-REDACT-3]", async () => {
     const cut = '{"password":"hunter2","x":';
     const events = await ended(server.url, await start(server.url, calling(tool.name, cut)));
     expect(inputs).toEqual([]);
-    expect(ofType(events, "tool.end")).toMatchObject([{ ok: false }]);
+    const message = "The tool was not run: its input could not be read as a JSON object.";
+    expect(ofType(events, "tool.end")).toMatchObject([
+      { ok: false, error: { kind: "invalid-input", message } },
+    ]);
     expect(JSON.stringify(events.filter((e) => !is(e, "turn.submitted")))).not.toContain("hunter2");
   });
 

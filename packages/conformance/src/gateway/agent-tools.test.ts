@@ -121,6 +121,10 @@ describe("tools by settings", () => {
     expect(server.stderr).toContain('"what":"mcp server not reached","server":"twice"');
     // What such a server would bring may be asked for; what no server would may not.
     await ended(server.url, await start(server.url, script(), { tools: ["gone.*", "test.echo"] }));
+    const unknown = { prompt: "x", tools: ["shel"] };
+    const refused = await call(server.url, "POST", "/v1/agent/runs", unknown);
+    expect([refused.status, codeOf(refused)]).toEqual([422, "KAI-RUN-TOOL-0003"]);
+    expect(messageOf(refused)).toMatch(/"shel"; there is .+; not reached: gone, twice/);
   });
 
   it("are those of MCP servers behind an address, with the headers that they want", async () => {

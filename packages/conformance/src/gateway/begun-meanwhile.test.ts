@@ -1,8 +1,8 @@
-// A run that begins with the words of another, which is erased while it does.
+// A run that begins with the words of another, while that is erased or the disk fails.
 
-import type { Facts } from "@runwire/protocol";
-import { startGateway } from "@runwire/server";
-import { expect, it } from "vitest";
+import { type Facts, RunwireError } from "@runwire/protocol";
+import { InDoubt, type SqliteOptions, type Store, sqliteStore, startGateway } from "@runwire/server";
+import { describe, expect, it } from "vitest";
 import { allEvents, append, call, codeOf, control, lifecycle, runPath, say } from "./calls.js";
 import { muteAgent } from "./mute-agent.js";
 import { underTest } from "./under-test.js";
@@ -23,7 +23,21 @@ const agent = muteAgent({
   restore: async () => restored,
   says: [say("step.boundary", { step_index: 0, step_kind: "done", checkpoint_id: "ckpt_1" })],
 });
-const server = underTest((settings: object) => startGateway(settings, undefined, agent));
+/** What the next append fails with. */
+let failure: RunwireError | undefined;
+function openStore(options: SqliteOptions): Store {
+  const store = sqliteStore(options);
+  return {
+    ...store,
+    async append(key, decide) {
+      const error = failure;
+      failure = undefined;
+      if (error !== undefined) throw error;
+      return store.append(key, decide);
+    },
+  };
+}
+const server = underTest((settings: object) => startGateway(settings, undefined, agent, openStore));
 
 async function begin(asked: Facts): Promise<string> {
   const { status, body, text } = await call(server.url, "POST", "/v1/agent/runs", asked);
@@ -38,20 +52,39 @@ const erase = async (run_id: string): Promise<void> => {
 const runs = async (): Promise<readonly unknown[]> =>
   (await call(server.url, "GET", "/v1/agent/runs")).body.runs as readonly unknown[];
 
-it.each(["fork", "rewind"])(
-  "a %s of what is erased meanwhile is told so, and brings nothing of it back [RW-ERASE-1]",
-  async (way) => {
-    const run_id = await begin({ prompt: "the secret" });
-    const checkpoints = () => call(server.url, "GET", runPath(run_id, "checkpoints"));
-    await expect.poll(async () => (await checkpoints()).text).toContain("ckpt_1");
+async function begunWithCheckpoint(): Promise<string> {
+  const run_id = await begin({ prompt: "the secret" });
+  const checkpoints = () => call(server.url, "GET", runPath(run_id, "checkpoints"));
+  await expect.poll(async () => (await checkpoints()).text).toContain("ckpt_1");
+  return run_id;
+}
+
+describe.each(["fork", "rewind"])("a %s", (way) => {
+  it("of what is erased meanwhile is told so, and brings nothing of it back [RW-ERASE-1]", async () => {
+    const run_id = await begunWithCheckpoint();
     const before = settled.length;
     meanwhile = () => erase(run_id);
     const refused = await control(server.url, run_id, way, { checkpoint_id: "ckpt_1" });
     expect([refused.status, codeOf(refused)]).toEqual([410, "KAI-STREAM-CONN-0002"]);
     expect(settled.slice(before)).toEqual(["refused"]);
     expect(await runs()).toEqual([]);
-  },
-);
+  });
+
+  it.each([
+    ["that a restart may find keeps its workspace until then", new InDoubt("disk I/O error"), []],
+    ["that was not stored lets its workspace go", new RunwireError("KAI-SERVER-STORE-0001"), ["unknown"]],
+  ])("%s [RW-CKPT-3]", async (_, error, outcomes) => {
+    const run_id = await begunWithCheckpoint();
+    const before = settled.length;
+    meanwhile = async () => {
+      failure = error;
+    };
+    const failed = await control(server.url, run_id, way, { checkpoint_id: "ckpt_1" });
+    expect([failed.status, codeOf(failed)]).toEqual([503, "KAI-SERVER-STORE-0001"]);
+    expect(settled.slice(before)).toEqual(outcomes);
+    await erase(run_id);
+  });
+});
 
 it("a turn goes on from the one before, where the last is erased meanwhile [RW-TURN-1] [RW-ERASE-1]", async () => {
   const session_id = "sess_meanwhile";

@@ -38,7 +38,7 @@ export function workspaces(host: AgentHost): Workspaces {
   const checkpoints = shelf(kept, host);
   const snapshot = snapshots(checkpoints, isSynced);
   const ids = idSource(Math.random);
-  /** Workspaces whose runs are just being created. */
+  /** Workspaces whose runs are just being created, or may be there after the next start. */
   const held = new Set<string>();
   let round: AsyncGenerator<void> | undefined;
   let roundEndedMs = Number.NEGATIVE_INFINITY;
@@ -128,7 +128,7 @@ export function workspaces(host: AgentHost): Workspaces {
       return {
         run_id,
         async settle(outcome) {
-          // Where nobody knows whether the run is there, the next round finds out.
+          // Where whoever asked does not know whether the run is there, the next round asks the store.
           if (outcome === "refused") await forget([{ tenant, run_id }]);
           held.delete(folder);
         },

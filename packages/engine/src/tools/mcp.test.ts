@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -343,6 +343,66 @@ describe("an MCP server that does not get to its last tool", () => {
     const listed = source.tools().catch(() => "none");
     await source.close();
     expect(await listed).toBe("none");
+  });
+});
+
+describe("an MCP server that was away", () => {
+  /** Ends at once while it is not `up`, and hangs until it is `ready`. */
+  function awaySource() {
+    const at = (name: string): string => join(context.outside, name);
+    const [up, ready, pid] = [at("up"), at("ready"), at("pid")];
+    const hang = `until [ -e ${ready} ]; do [ -e ${up} ] || exit 1; sleep 0.02; done`;
+    const script = `[ -e ${up} ] || exit 1; echo $$ > ${pid}; ${hang}; exec "$@"`;
+    const args = ["-c", script, "sh", process.execPath, program];
+    let nowMs = 0;
+    const failures: string[] = [];
+    const source = mcpSource(
+      stdio({ command: "/bin/sh", args, connectMs: 600_000 }),
+      { monotonic: () => nowMs },
+      (name) => failures.push(name),
+      new Set(),
+    );
+    return {
+      source,
+      failures,
+      passMs: (ms: number) => {
+        nowMs += ms;
+      },
+      comeUp: () => writeFileSync(up, ""),
+      getReady: () => writeFileSync(ready, ""),
+      pidOf: () => (existsSync(pid) ? readFileSync(pid, "utf8").trim() : ""),
+    };
+  }
+
+  it("is waited for once, and taken over when a later try succeeds", { timeout: 30_000 }, async () => {
+    const { source, failures, passMs, comeUp, getReady, pidOf } = awaySource();
+    await expect(source.tools()).rejects.toThrow("gives no tools");
+    comeUp();
+    passMs(toolLimits.mcpRetryMs);
+    await expect(source.tools()).rejects.toThrow("gives no tools");
+    await expect.poll(pidOf, { interval: 5 }).toMatch(/^\d+$/);
+    passMs(toolLimits.mcpRetryMs);
+    await expect(source.tools()).rejects.toThrow("gives no tools");
+    getReady();
+    const found = () =>
+      source.tools().then(
+        ({ length }) => length,
+        () => 0,
+      );
+    await expect.poll(found, { interval: 5, timeout: 10_000 }).toBeGreaterThan(10);
+    expect(failures).toEqual(["test"]);
+    await source.close();
+  });
+
+  it("is left behind by nobody who leaves while it is tried again", { timeout: 30_000 }, async () => {
+    const { source, passMs, comeUp, pidOf } = awaySource();
+    await expect(source.tools()).rejects.toThrow("gives no tools");
+    comeUp();
+    passMs(toolLimits.mcpRetryMs);
+    await expect(source.tools()).rejects.toThrow("gives no tools");
+    await expect.poll(pidOf, { interval: 5 }).toMatch(/^\d+$/);
+    await source.close();
+    expect(isRunning(pidOf())).toBe(false);
   });
 });
 

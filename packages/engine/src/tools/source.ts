@@ -9,7 +9,7 @@ import type { McpServer, McpTools } from "./mcp.js";
 export interface ToolSource {
   /** What the names of its tools begin with, up to the dot. */
   readonly name: string;
-  /** Its tools. Rejects where they cannot be had now; to ask again is not to wait again for a while. */
+  /** Its tools. Rejects where they cannot be had now; who asks again does not wait again. */
   tools(): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }
@@ -22,27 +22,41 @@ export function mcpSource(
   /** Names that its tools cannot have. */
   taken: ReadonlySet<string>,
 ): ToolSource {
-  let opening: Promise<McpTools> | undefined;
+  /** The try that is answered with: the last that is over, or the first. */
+  let known: Promise<McpTools> | undefined;
+  /** The one that was begun last. */
+  let trying: Promise<McpTools> | undefined;
   let againMs = 0;
   const closing = new AbortController();
+
+  /** A server that is away is waited for once: until a later try succeeds, its last failure is answered at once. */
+  function tryNow(): Promise<McpTools> {
+    againMs = Number.POSITIVE_INFINITY;
+    const opening = openMcp(server, taken, closing.signal);
+    trying = opening;
+    const over = (): void => {
+      known = opening;
+    };
+    opening.then(over, (error: unknown) => {
+      over();
+      againMs = monotonic() + toolLimits.mcpRetryMs;
+      if (!closing.signal.aborted) failed(server.name, error);
+    });
+    return opening;
+  }
+
   return {
     name: server.name,
     async tools() {
-      if (opening === undefined || monotonic() >= againMs) {
-        againMs = Number.POSITIVE_INFINITY;
-        opening = openMcp(server, taken, closing.signal);
-        opening.catch((error: unknown) => {
-          againMs = monotonic() + toolLimits.mcpRetryMs;
-          if (!closing.signal.aborted) failed(server.name, error);
-        });
-      }
-      const opened = await opening;
+      if (known === undefined) known = tryNow();
+      else if (monotonic() >= againMs) void tryNow();
+      const opened = await known;
       if (closing.signal.aborted) throw new Error(`the MCP server ${server.name} has been closed`);
       return opened.tools;
     },
     async close() {
       closing.abort();
-      const opened = await opening?.catch(() => undefined);
+      const opened = await trying?.catch(() => undefined);
       await opened?.close();
     },
   };

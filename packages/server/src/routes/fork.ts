@@ -19,7 +19,7 @@ import type { Head } from "../log/head.js";
 import type { NewRun } from "../log/roots.js";
 import type { Idempotency } from "../log/run-record.js";
 import type { Rooms } from "../rooms.js";
-import type { RunKey } from "../store.js";
+import { InDoubt, type RunKey } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { begin, begun } from "./begin.js";
 import { inherited } from "./inherited.js";
@@ -122,6 +122,8 @@ async function once(
     await restored?.settle(answer.body.run_id === restored.run_id ? "created" : "refused");
     return told(answer);
   } catch (error) {
+    // A restart may find the run: its workspace stays held, and the next start knows.
+    if (error instanceof InDoubt) throw error;
     const isRefused = error instanceof RunwireError && !error.code.startsWith("KAI-SERVER-");
     await restored?.settle(isRefused ? "refused" : "unknown");
     throw error;
