@@ -47,6 +47,8 @@ export const toolLimits = {
   mcpCloseMs: 1000,
   /** After a server could not be reached, runs do without it for this long before it is tried again. */
   mcpRetryMs: 30_000,
+  /** How long whoever begins such a try waits for it. */
+  mcpAgainMsMax: 3000,
   mcpToolsMax: 256,
   mcpDescriptionCharsMax: 4096,
   mcpSchemaCharsMax: 64 * KiB,

@@ -394,6 +394,16 @@ describe("an MCP server that was away", () => {
     await source.close();
   });
 
+  it("gives its tools to whoever asks first after it is back", { timeout: 30_000 }, async () => {
+    const { source, passMs, comeUp, getReady } = awaySource();
+    await expect(source.tools()).rejects.toThrow("gives no tools");
+    comeUp();
+    getReady();
+    passMs(toolLimits.mcpRetryMs);
+    expect((await source.tools()).length).toBeGreaterThan(10);
+    await source.close();
+  });
+
   it("is left behind by nobody who leaves while it is tried again", { timeout: 30_000 }, async () => {
     const { source, passMs, comeUp, pidOf } = awaySource();
     await expect(source.tools()).rejects.toThrow("gives no tools");

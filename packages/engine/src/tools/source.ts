@@ -29,7 +29,7 @@ export function mcpSource(
   let againMs = 0;
   const closing = new AbortController();
 
-  /** A server that is away is waited for once: until a later try succeeds, its last failure is answered at once. */
+  /** Until a later try is over, the failure of the one before it is answered. */
   function tryNow(): Promise<McpTools> {
     againMs = Number.POSITIVE_INFINITY;
     const opening = openMcp(server, taken, closing.signal);
@@ -49,7 +49,7 @@ export function mcpSource(
     name: server.name,
     async tools() {
       if (known === undefined) known = tryNow();
-      else if (monotonic() >= againMs) void tryNow();
+      else if (monotonic() >= againMs) await overOrLate(tryNow());
       const opened = await known;
       if (closing.signal.aborted) throw new Error(`the MCP server ${server.name} has been closed`);
       return opened.tools;
@@ -60,6 +60,18 @@ export function mcpSource(
       await opened?.close();
     },
   };
+}
+
+/** One that is back has its tools soon, for whoever begins the try as well; one that hangs keeps nobody for long. */
+function overOrLate(opening: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, toolLimits.mcpAgainMsMax);
+    const over = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    opening.then(over, over);
+  });
 }
 
 /** Most servers have none of them: what speaks to one is loaded for the first. */
