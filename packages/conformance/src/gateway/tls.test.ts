@@ -49,7 +49,6 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     requestsPerSecond: 0,
     connectionsPerTenantMax: 400,
     headerBytesMax: 8192,
-    graceMs: 5000,
     ...(openssl === undefined ? {} : tlsIn(folder)),
   }));
   let alice: Key;
@@ -62,8 +61,8 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     ])) as [Key, Key];
   });
 
-  async function session(): Promise<ClientHttp2Session> {
-    const opened = connect(server.url, { rejectUnauthorized: false });
+  async function session(url = server.url): Promise<ClientHttp2Session> {
+    const opened = connect(url, { rejectUnauthorized: false });
     opened.on("error", () => {});
     await new Promise<void>((resolve, reject) => {
       opened.once("connect", () => resolve());
@@ -509,21 +508,30 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     quick.close();
   });
 
-  it("ends the streams of HTTP/2 cleanly and in time when it leaves [RW-CLOSE-2]", async () => {
-    const client = await session();
-    const run_id = await newRun(server.url, alice.headers);
+  it("ends the streams of HTTP/2 cleanly when it leaves, and waits for nobody [RW-CLOSE-2]", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-tls-"));
+    const start = () =>
+      startGateway({
+        ...{ dataFolder: folder, port: 0, durability: "os", log: "error", graceMs: 600_000 },
+        ...tlsIn(folder),
+      });
+    const leaving = await start();
+    const client = await session(leaving.url);
+    const { run_id } = await leaving.createRun({ prompt: "go", producer: "external" });
     const streams = await Promise.all(Array.from({ length: 20 }, () => exchange(client, streamOf(run_id))));
     await Promise.all(streams.map((one) => one.until((said) => said.includes("turn.submitted"))));
-    const beganMs = performance.now();
-    await server.restart();
-    expect(performance.now() - beganMs).toBeLessThan(4000);
+    await leaving.close();
     for (const { ended, text: said } of streams) {
       expect(await ended).toEqual({ clean: true });
       expect(said()).toMatch(/retry: \d+\n\n$/);
     }
-    const again = await session();
+    const next = await start();
+    const again = await session(next.url);
     const resumed = await exchange(again, streamOf(run_id), { headers: { "last-event-id": "1" } });
     await resumed.until((said) => said.includes("turn.submitted"));
     again.destroy();
-  });
+    await next.close();
+    rmSync(folder, { recursive: true });
+    // Sooner than a connection is let go of on which nothing is asked: that would hide one that was not closed.
+  }, 60_000);
 });
