@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Event } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { allEvents, append, call, createRun, lifecycle, runPath, say, text, tryAppend } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { rawConnection, requestText, upgradeLines } from "./raw-http.js";
@@ -14,13 +14,17 @@ import { type ServerProcess, startServer } from "./server-process.js";
 
 const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
 const serve = [process.execPath, runwire, "serve"];
+// No test may take as long: a server that something keeps is not gone before its test has failed. With few readers that
+// is also sooner than a connection is let go of on which nothing is asked.
+const longGrace = ["--grace-ms", "600000"];
+vi.setConfig({ testTimeout: isSoak ? 600_000 : 60_000 });
 
 let folder: string;
 let server: ServerProcess;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "runwire-close-"));
-  server = await startServer(serve, folder);
+  server = await startServer(serve, folder, longGrace);
 });
 
 afterAll(async () => {
@@ -74,12 +78,10 @@ describe("a stream", () => {
     await Promise.all(readings.map((reading) => reading.until(({ events }) => events.length === 4)));
     const many = await openReading("sse", server.url, `/v1/agent/stream?runs=${run_id}`);
     const list = await openReading("sse", server.url, "/v1/agent/runs/stream");
-    const beganMs = performance.now();
     server.kill("SIGTERM");
     for (const reading of [...readings, many, list]) expect(await end(reading)).toBe("leaving");
+    // Nothing keeps it.
     expect(await server.exited).toEqual({ code: 0, signal: null });
-    // Inside the grace time, and well inside where it has few to tell: nothing keeps it.
-    expect(performance.now() - beganMs).toBeLessThan(isSoak ? 10_000 : 3000);
     expect(server.stderr).toBe("");
 
     const retries = [...waves.map(([sse]) => sse), many, list].map((reading) => reading?.retryMs ?? -1);
@@ -197,14 +199,15 @@ describe("a server that leaves", () => {
     const beganMs = performance.now();
     leaving.kill("SIGTERM");
     expect(await leaving.exited).toEqual({ code: 0, signal: null });
-    expect(performance.now() - beganMs).toBeLessThan(2500);
+    // The time that it was given, and not the one that it has by itself.
+    expect(performance.now() - beganMs).toBeLessThan(10_000);
     for (const raw of [stalled, deaf, session]) raw.socket.destroy();
     rmSync(data, { recursive: true });
   });
 
   it("is ended at once where it is told again, and what it answered is kept", async () => {
     const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
-    const leaving = await startServer(serve, data, ["--grace-ms", "600000"]);
+    const leaving = await startServer(serve, data, longGrace);
     const [run_id, live] = [await createRun(leaving.url), await createRun(leaving.url)];
     await append(leaving.url, run_id, text("answered"), lifecycle("done"));
     const begun = await rawConnection(leaving.url);

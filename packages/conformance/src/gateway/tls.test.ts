@@ -49,7 +49,6 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     requestsPerSecond: 0,
     connectionsPerTenantMax: 400,
     headerBytesMax: 8192,
-    graceMs: 5000,
     ...(openssl === undefined ? {} : tlsIn(folder)),
   }));
   let alice: Key;
@@ -62,8 +61,8 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     ])) as [Key, Key];
   });
 
-  async function session(): Promise<ClientHttp2Session> {
-    const opened = connect(server.url, { rejectUnauthorized: false });
+  async function session(url = server.url): Promise<ClientHttp2Session> {
+    const opened = connect(url, { rejectUnauthorized: false });
     opened.on("error", () => {});
     await new Promise<void>((resolve, reject) => {
       opened.once("connect", () => resolve());
@@ -287,19 +286,35 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     });
     await heard.next();
     await heard.next();
+    const bystander = connect(gateway.url, { rejectUnauthorized: false });
+    const other = await gateway.createRun({ prompt: "go", producer: "external" });
+    /** Whether fifty appends to another run, one after the other, are answered first. */
+    async function isOutrun(coming: Promise<unknown>): Promise<boolean> {
+      let hasCome = false;
+      void coming.then(() => {
+        hasCome = true;
+      });
+      for (let answered = 0; answered < 50 && !hasCome; answered++) {
+        const path = runPath(other.run_id, "events");
+        const { headers } = await whole(bystander, path, { method: "POST", body: [text("x")] });
+        expect(headers[":status"]).toBe(200);
+      }
+      return !hasCome;
+    }
     let isStuck = false;
     let stored: Promise<unknown> = Promise.resolve();
     // One after the other, so that each is a commit with an answer of its own.
     for (let sent = 0; sent < 3000 && !isStuck; sent++) {
       stream.write(`${JSON.stringify(say("custom", {}))}\n`);
       stored = heard.next();
-      isStuck = await Promise.race([stored.then(() => false), sleep(2000, true)]);
+      isStuck = await isOutrun(stored);
     }
     expect(isStuck).toBe(true);
     client.settings({ initialWindowSize: 65_535 });
     stream.resume();
     await stored;
     client.destroy();
+    bystander.destroy();
     await heard.return();
     await gateway.close();
     rmSync(folder, { recursive: true });
@@ -426,30 +441,20 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     const bystander = await session();
     const following = await exchange(bystander, streamOf(run_id));
     const rssBefore = process.memoryUsage().rss;
-    const slowest = { ms: 0 };
-    let attacking = true;
-    const others = (async () => {
-      while (attacking) {
-        const beganMs = performance.now();
-        expect((await ask(server.url, { path: "/v1/dialects", headers: operator.headers })).status).toBe(200);
-        slowest.ms = Math.max(slowest.ms, performance.now() - beganMs);
-      }
-    })();
     for (let sent = 0; sent < 10_000; ) {
       const attacker = await session();
-      const gone = new Promise<void>((resolve) => attacker.once("close", () => resolve()));
-      for (let i = 0; i < 200 && sent < 10_000 && !attacker.closed && !attacker.destroyed; i++, sent++) {
-        const one = attacker.request({ ":path": path });
-        one.on("error", () => {});
-        one.close(constants.NGHTTP2_CANCEL);
-      }
+      const opened = Array.from({ length: 100 }, () =>
+        attacker.request({ ":path": path }).on("error", () => {}),
+      );
+      // One that is reset before it is sent is not sent at all. Nor are more at once, until a server allows them.
+      await new Promise(setImmediate);
+      for (const one of opened) one.close(constants.NGHTTP2_CANCEL);
+      sent += opened.length;
       attacker.close();
-      await Promise.race([gone, new Promise((resolve) => setTimeout(resolve, 2000))]);
+      // Each attack is upon the server while somebody else asks it something, and waits for the answer.
+      expect((await ask(server.url, { path: "/v1/dialects", headers: operator.headers })).status).toBe(200);
       attacker.destroy();
     }
-    attacking = false;
-    await others;
-    expect(slowest.ms).toBeLessThan(5000);
     // Nothing is left of them: no reader but the bystander, and no place that their tenant has lost.
     const readers = async (): Promise<number> =>
       total(
@@ -503,21 +508,30 @@ describe.skipIf(openssl === undefined)("over TLS", () => {
     quick.close();
   });
 
-  it("ends the streams of HTTP/2 cleanly and in time when it leaves [RW-CLOSE-2]", async () => {
-    const client = await session();
-    const run_id = await newRun(server.url, alice.headers);
+  it("ends the streams of HTTP/2 cleanly when it leaves, and waits for nobody [RW-CLOSE-2]", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-tls-"));
+    const start = () =>
+      startGateway({
+        ...{ dataFolder: folder, port: 0, durability: "os", log: "error", graceMs: 600_000 },
+        ...tlsIn(folder),
+      });
+    const leaving = await start();
+    const client = await session(leaving.url);
+    const { run_id } = await leaving.createRun({ prompt: "go", producer: "external" });
     const streams = await Promise.all(Array.from({ length: 20 }, () => exchange(client, streamOf(run_id))));
     await Promise.all(streams.map((one) => one.until((said) => said.includes("turn.submitted"))));
-    const beganMs = performance.now();
-    await server.restart();
-    expect(performance.now() - beganMs).toBeLessThan(4000);
+    await leaving.close();
     for (const { ended, text: said } of streams) {
       expect(await ended).toEqual({ clean: true });
       expect(said()).toMatch(/retry: \d+\n\n$/);
     }
-    const again = await session();
+    const next = await start();
+    const again = await session(next.url);
     const resumed = await exchange(again, streamOf(run_id), { headers: { "last-event-id": "1" } });
     await resumed.until((said) => said.includes("turn.submitted"));
     again.destroy();
-  });
+    await next.close();
+    rmSync(folder, { recursive: true });
+    // Sooner than a connection is let go of on which nothing is asked: that would hide one that was not closed.
+  }, 60_000);
 });

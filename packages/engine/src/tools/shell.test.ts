@@ -15,16 +15,14 @@ beforeEach(() => {
 afterEach(() => context.remove());
 
 const run = async (command: string, timeout_s?: number) => {
-  const beganMs = performance.now();
   const { output, kind } = await outcomeOf(tool, { command, timeout_s }, context);
-  return { ...output, kind, tookMs: performance.now() - beganMs } as {
+  return { ...output, kind } as {
     readonly exit_code: number | null;
     readonly output: string;
     readonly timed_out: boolean;
     readonly signal: string | null;
     readonly left_out_bytes: number;
     readonly kind: string | null;
-    readonly tookMs: number;
   };
 };
 
@@ -43,7 +41,7 @@ function running(): readonly string[] {
 
 async function nothingRuns(): Promise<void> {
   // A killed process is gone when the kernel gets to it.
-  await expect.poll(running, { timeout: 2000, interval: 5 }).toEqual([]);
+  await expect.poll(running, { interval: 5 }).toEqual([]);
 }
 
 const written = (name: string) =>
@@ -65,6 +63,14 @@ describe("a command", () => {
     context.abort();
     await expect(result).rejects.toThrow();
     expect(context.processes).toMatchObject([{ end: { kind: "terminated", reason: "aborted" } }]);
+  });
+
+  it("has the time that it is given, and not the one that it has by itself", async () => {
+    const unhurried = run("sleep 1000");
+    expect(await run("sleep 1000", 0.4)).toMatchObject({ timed_out: true });
+    expect(context.processes).toMatchObject([{ end: null }, { end: { reason: "timeout" } }]);
+    context.abort();
+    await expect(unhurried).rejects.toThrow("aborted");
   });
 
   it("runs in the workspace, and says what it prints as it prints it", async () => {
@@ -141,7 +147,9 @@ describe("a command", () => {
   );
 });
 
+// Commands and the time they are given last longer than a test may: whatever waits for either fails it.
 describe("nothing is left running", () => {
+  const longS = 600;
   const stubborn: readonly (readonly [string, string])[] = [
     ["a sleep", "touch up; sleep 1000"],
     ["one that ignores SIGTERM", "trap '' TERM; touch up; while :; do sleep 1000; done"],
@@ -156,19 +164,16 @@ describe("nothing is left running", () => {
   ];
 
   it.each(stubborn)("of %s, once the time is over", async (_, command) => {
-    const { timed_out, exit_code, tookMs } = await run(command, 0.4);
+    const { timed_out, exit_code } = await run(command, 0.4);
     expect({ timed_out, exit_code }).toEqual({ timed_out: true, exit_code: null });
-    expect(tookMs).toBeLessThan(400 + 2000);
     await nothingRuns();
   });
 
   it.each(stubborn)("of %s, once the call is called off", async (_, command) => {
-    const result = run(command);
+    const result = run(command, longS);
     await written("up");
-    const beganMs = performance.now();
     context.abort();
     await expect(result).rejects.toThrow("aborted");
-    expect(performance.now() - beganMs).toBeLessThan(2000);
     await nothingRuns();
   });
 
@@ -180,19 +185,18 @@ describe("nothing is left running", () => {
     ],
     ["in the background without output", "sleep 1000 >/dev/null 2>&1 & echo done"],
   ])("%s, when the command itself is done", async (_, command) => {
-    const { exit_code, output, tookMs } = await run(command);
+    const { exit_code, output } = await run(command, longS);
     expect({ exit_code, output }).toEqual({ exit_code: 0, output: "done\n" });
-    expect(tookMs).toBeLessThan(5000);
     await nothingRuns();
   });
 
   it("is not waited for, when it has left the group and holds the pipe", async () => {
-    const { exit_code, tookMs } = await run(
+    const { exit_code } = await run(
       "setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do :; done",
+      longS,
     );
     process.kill(Number(readFileSync(join(context.workspace, "pid"), "utf8")), "SIGKILL");
     expect(exit_code).toBe(0);
-    expect(tookMs).toBeLessThan(5000);
   });
 
   it("is asked before it is made to: one that cleans up gets to", async () => {
