@@ -69,6 +69,18 @@ describe("a turn that is submitted again", () => {
     expect(messagesOf(whole)).toEqual([user("What is it?"), answered("It is 42."), user("Why?")]);
   });
 
+  test("is no repetition where it says something else in a form that we do not know", () => {
+    const said = (text: string): Facts => ({ role: "user", parts: [{ type: "text", text }] });
+    const twice = ["Look.", "Why?"].map((text) => ["turn.submitted", { messages: [said(text)] }] as const);
+    expect(messagesOf(told(...twice))).toEqual([said("Look."), said("Why?")]);
+  });
+
+  test("may have any number of words", () => {
+    const words = Array.from({ length: 300_000 }, (_, i) => user(`${i}`));
+    const again = told(...first, ["turn.submitted", { messages: words }]);
+    expect([messagesOf(again).length, again.history.length]).toEqual([300_002, 300_001]);
+  });
+
   test("is what the run begins with where that was asked nothing", () => {
     const messages = [user("Hello"), answer("Hello!"), user("What is it?")];
     const begun = told(

@@ -3,7 +3,7 @@
 
 import { type Elsewhere, elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts, Payloads } from "./events.js";
-import { type Mine, mineOf, withItem, withMember } from "./folding.js";
+import { type Mine, mineOf, withItem, withItems, withMember } from "./folding.js";
 import { isObject } from "./parse.js";
 import { isFinal } from "./state.js";
 
@@ -39,6 +39,8 @@ export interface Conversation {
   readonly messages: readonly (ConversationMessage | Facts)[];
   /** What people said and what was settled: what a later turn needs to know. */
   readonly history: readonly Facts[];
+  /** Those of the messages that people have said since the last answer. */
+  readonly unanswered: readonly Facts[];
   /** The answer that is being made. */
   readonly text: string;
   readonly calls: readonly OpenCall[];
@@ -60,6 +62,7 @@ export const emptyConversation: Conversation = {
   asked: {},
   messages: [],
   history: [],
+  unanswered: [],
   text: "",
   calls: [],
   places: {},
@@ -127,19 +130,23 @@ export function converse(c: Conversation, event: Event, mine: Mine | null = null
 function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversation {
   const asked = Object.keys(c.asked).length === 0 ? payload : c.asked;
   const brought = broughtBy(payload);
-  if (c.messages.length === 0 && c.text === "" && c.calls.length === 0)
-    return { ...c, asked, messages: brought, history: brought.flatMap(plain) };
   // What comes before the last answer in it was said before.
-  const isAnswer = ({ role }: Facts): boolean => role === "assistant" || role === "tool";
   const words = brought.slice(brought.findLastIndex(isAnswer) + 1).filter(({ role }) => role !== "system");
+  if (c.messages.length === 0 && c.text === "" && c.calls.length === 0)
+    return { ...c, asked, messages: brought, history: brought.flatMap(plain), unanswered: words };
   if (words.length === 0) return { ...c, asked };
   const whole = { ...wholeAnswer(mine, c), asked };
-  if (endsWith(whole.messages, words)) return whole;
-  const messages = mineOf(mine, whole.messages as (ConversationMessage | Facts)[]);
-  messages.push(...words);
-  const history = mineOf(mine, whole.history as Facts[]);
-  history.push(...words.flatMap(plain));
-  return { ...whole, messages, history };
+  if (endsWith(whole.unanswered, words)) return whole;
+  return {
+    ...whole,
+    messages: withItems(mine, whole.messages, words),
+    history: withItems(mine, whole.history, words.flatMap(plain)),
+    unanswered: withItems(mine, whole.unanswered, words),
+  };
+}
+
+function isAnswer({ role }: Facts): boolean {
+  return role === "assistant" || role === "tool";
 }
 
 /** What a turn is submitted with: messages, or the one text that some wires have instead. */
@@ -149,14 +156,10 @@ export function broughtBy({ messages, prompt, message }: Facts): readonly Facts[
   return text === undefined ? [] : [{ role: "user", content: text }];
 }
 
-/** Instructions among the messages are nobody's words, wherever they stand. */
-function endsWith(messages: readonly Facts[], words: readonly Facts[]): boolean {
-  const last: Facts[] = [];
-  for (let i = messages.length - 1; i >= 0 && last.length < words.length; i--) {
-    const message = messages[i] as Facts;
-    if (message.role !== "system") last.unshift(message);
-  }
-  return JSON.stringify(last.map(plain)) === JSON.stringify(words.map(plain));
+function endsWith(said: readonly Facts[], words: readonly Facts[]): boolean {
+  // One that says nothing that we know of is held against the other as it is.
+  const text = (some: readonly Facts[]): string => JSON.stringify(some.map((one) => plain(one)[0] ?? one));
+  return said.length >= words.length && text(said.slice(-words.length)) === text(words);
 }
 
 /** A member; of one that lies beside the log, where it is and how it begins. */
@@ -200,7 +203,7 @@ function wholeAnswer(mine: Mine | null, c: Conversation): Conversation {
     const { ok, output } = ended ?? interrupted;
     messages.push({ role: "tool", call_id, tool, ok, output });
   }
-  return { ...c, messages, text: "", calls: [], places: {}, open: 0 };
+  return { ...c, messages, unanswered: [], text: "", calls: [], places: {}, open: 0 };
 }
 
 const interrupted = { ok: false, output: { code: "KAI-RUN-TOOL-0001", message: "interrupted" } };
@@ -212,6 +215,7 @@ function told(mine: Mine | null, c: Conversation, words: Words): Conversation {
     ...whole,
     messages: withItem(mine, whole.messages, message),
     history: withItem(mine, c.history, message),
+    unanswered: withItem(mine, whole.unanswered, message),
   };
 }
 

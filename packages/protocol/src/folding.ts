@@ -68,8 +68,13 @@ export function remembering<V>(all: Members<V>, name: string, value: V, max: num
 }
 
 export function withItem<T>(mine: Mine | null, list: readonly T[], item: T): readonly T[] {
+  return withItems(mine, list, [item]);
+}
+
+/** One by one: a call takes no more arguments than its stack has room for. */
+export function withItems<T>(mine: Mine | null, list: readonly T[], items: readonly T[]): readonly T[] {
   const own = mineOf<T[]>(mine, list as T[]) as T[];
-  own.push(item);
+  for (const item of items) own.push(item);
   return own;
 }
 
