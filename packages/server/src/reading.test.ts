@@ -1,10 +1,12 @@
-import { StoredEvent } from "@runwire/protocol";
+import { converse, emptyConversation, StoredEvent } from "@runwire/protocol";
 import { expect, it } from "vitest";
 import { historyOf } from "./conversations.js";
 import type { Head } from "./log/head.js";
+import type { Idempotency } from "./log/run-record.js";
 import { nothing, stretchOf } from "./log/stretch.js";
 import { stretches } from "./reading.js";
 import type { Rooms } from "./rooms.js";
+import { beginAsked } from "./routes/runs.js";
 import type { RunKey, Store } from "./store.js";
 
 function event(run_id: string, pos: number, payload: object): StoredEvent {
@@ -74,6 +76,52 @@ it("a turn does not begin after one of which something is lost, and says so", as
   const store = storeOf(["run_b", "run_a"], new Set(), new Set(["run_b"]));
   const lost = { code: "KAI-STREAM-CONN-0002", message: expect.stringContaining("run_b") };
   await expect(historyOf(roomsOf(store), "acme", "ses_a")).rejects.toMatchObject(lost);
+});
+
+it("a turn whose words come with it, or that has begun before, begins whatever is lost of the one before it", async () => {
+  const store = {
+    ...storeOf(["run_b", "run_a"], new Set(), new Set(["run_b"])),
+    session: async () => ({ titledBy: "run_a" }),
+  };
+  const made = { run_id: "run_c", session_id: "ses_a", state: "running" };
+  const agent = { planningGate: () => "off", check: async () => {}, take: () => {} };
+  const created: unknown[] = [];
+  const ingest = {
+    async create(_tenant: string, { messages }: { readonly messages: unknown }) {
+      created.push(messages);
+      return made;
+    },
+    created: async (_tenant: string, { key }: Idempotency) => (key === "used" ? made : undefined),
+  };
+  const rooms = { store, ingest, agent, blobs: {} } as unknown as Rooms;
+  const begun = (body: object, key: string) =>
+    beginAsked(rooms, "acme", { session_id: "ses_a", ...body } as never, { key, digest: "d" });
+  const messages = [{ role: "user", content: "Go on" }];
+  expect((await begun({ messages }, "new")).body.run_id).toBe("run_c");
+  expect(created).toEqual([messages]);
+  const lost = { code: "KAI-STREAM-CONN-0002" };
+  await expect(begun({ prompt: "Go on" }, "new")).rejects.toMatchObject(lost);
+  expect((await begun({ prompt: "Go on" }, "used")).body.run_id).toBe("run_c");
+  expect(created.length).toBe(1);
+});
+
+it("a turn that is submitted again costs what it weighs, whatever was said before it", () => {
+  const fold = (...payloads: readonly object[]): void => {
+    const before = process.cpuUsage();
+    payloads
+      .map((payload, i) => event("run_a", i + 2, payload))
+      .reduce((c, e) => converse(c, e), emptyConversation);
+    // Seconds of the processor: less than one; minutes where each word is held against all others.
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(10_000);
+  };
+  const words = { messages: Array.from({ length: 1_000_000 }, () => ({})) };
+  fold(words, words);
+  const instructions = Array.from({ length: 300_000 }, () => ({ role: "system" }));
+  const look = { role: "user", content: "Look." };
+  fold(
+    { messages: [look, ...instructions] },
+    ...Array.from({ length: 20_000 }, () => ({ messages: [look] })),
+  );
 });
 
 it("looking for the last turn that has ended lets others have their turn", async () => {

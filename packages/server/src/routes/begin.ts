@@ -1,6 +1,6 @@
 // A root run begins: it is stored, answered for, and handed to the agent where it is the agent's to write.
 
-import type { RunState } from "@runwire/protocol";
+import { type RunState, RunwireError } from "@runwire/protocol";
 import { wrongBody } from "../http/check.js";
 import { replayedHeader } from "../http/idempotency.js";
 import type { CreatedRun, NewRun } from "../log/roots.js";
@@ -26,14 +26,7 @@ export async function begin(
   idempotency: Idempotency | undefined,
 ): Promise<Begun> {
   const { ingest, agent } = rooms;
-  try {
-    if (!run.external) await checkAgent(rooms, run);
-  } catch (refused) {
-    // What this server can no longer begin may have begun before, on one that had other models and tools.
-    const made = idempotency && (await ingest.created(tenant, idempotency));
-    if (made === undefined) throw refused;
-    return begun(made);
-  }
+  if (!run.external) await checkAgent(rooms, run);
   const made = await ingest.create(tenant, run, idempotency);
   if (!run.external) agent?.take({ tenant, run_id: made.run_id });
   return begun(made);
@@ -46,6 +39,11 @@ async function checkAgent({ agent }: Rooms, run: NewRun): Promise<void> {
     );
   }
   await agent.check({ ...run.asked, agent: run.agent, model: run.model });
+}
+
+/** Whether it was not to be, rather than that it could not be done now. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof RunwireError && !error.code.startsWith("KAI-SERVER-");
 }
 
 export function begun(made: CreatedRun): Begun {

@@ -2,6 +2,7 @@
 
 import { limits, RunwireError, runStates } from "@runwire/protocol";
 import { z } from "zod";
+import { historyOf } from "../conversations.js";
 import { wrongBody } from "../http/check.js";
 import { idempotencyHeader, idempotencyOf } from "../http/idempotency.js";
 import { limitParam, nextParam } from "../http/query.js";
@@ -17,8 +18,7 @@ import type { Rooms } from "../rooms.js";
 import type { RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { checkAsking } from "./asking.js";
-import { begin } from "./begin.js";
-import { turnsBefore } from "./sessions.js";
+import { begin, begun, isRefusal } from "./begin.js";
 import { runSummary } from "./summary.js";
 
 export const newRun = z.strictObject({
@@ -121,12 +121,18 @@ export async function beginAsked(
   traced: Pick<NewRun, "scope"> = {},
 ): ReturnType<typeof begin> {
   for (;;) {
-    const run = await runFor(rooms, tenant, body);
+    let run: NewRun | undefined;
     try {
+      run = await runFor(rooms, tenant, body);
       return await begin(rooms, tenant, { ...run, ...traced }, idempotency);
     } catch (error) {
       // Each time its session has a turn less.
-      if (run.turnBefore === undefined || !isLogGone(error)) throw error;
+      if (run?.turnBefore !== undefined && isLogGone(error)) continue;
+      // What can no longer begin may have begun before: with other models and tools, or with more of its session.
+      const made =
+        idempotency && isRefusal(error) ? await rooms.ingest.created(tenant, idempotency) : undefined;
+      if (made === undefined) throw error;
+      return begun(made);
     }
   }
 }
@@ -143,14 +149,17 @@ async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun
   const external = body.producer != null;
   if (!external && rooms.agent !== undefined) checkAsking(body);
   const asking = messages ?? (prompt == null ? [] : [{ role: "user", content: prompt }]);
-  const before =
-    external || body.session_id == null ? undefined : await turnsBefore(rooms, tenant, body.session_id);
-  const history = messages == null ? before?.history : undefined;
+  const { session_id = null } = body;
+  const session =
+    external || session_id === null ? undefined : await rooms.store.session(tenant, session_id, 1);
+  // Who sends messages sends the conversation.
+  const isNext = session !== undefined && session_id !== null && messages == null;
+  const history = isNext ? await historyOf(rooms, tenant, session_id) : undefined;
   return {
     messages: [...(history?.messages ?? []), ...asking],
     agent: body.agent ?? null,
     model: body.model ?? null,
-    session_id: body.session_id ?? null,
+    session_id,
     planning_gate:
       body.planning_gate ?? (external ? "off" : (rooms.agent?.planningGate(body.agent ?? null) ?? "off")),
     metadata,
@@ -165,7 +174,7 @@ async function runFor(rooms: Rooms, tenant: string, body: z.output<typeof newRun
       ...(history === undefined ? {} : { history: history.told }),
     },
     ...(history === undefined ? {} : { turnBefore: history.run_id }),
-    ...(before?.titledBy == null ? {} : { titledBy: before.titledBy }),
+    ...(session?.titledBy == null ? {} : { titledBy: session.titledBy }),
   };
 }
 

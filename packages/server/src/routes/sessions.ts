@@ -2,7 +2,6 @@
 
 import { limits, RunwireError } from "@runwire/protocol";
 import { z } from "zod";
-import { type History, historyOf } from "../conversations.js";
 import { limitParam, nextParam } from "../http/query.js";
 import { type Route, route } from "../http/route.js";
 import { json, members, runSummary as runShape } from "../http/shapes.js";
@@ -75,21 +74,4 @@ export function sessionRoutes({ store }: Rooms): readonly Route[] {
 /** The last turn's state is the session's. */
 function shown({ session_id, title, turns, turns_total }: Session) {
   return { session_id, title, state: turns.at(-1)?.state, turns_total, turns: turns.map(runSummary) };
-}
-
-export interface TurnsBefore {
-  readonly history: History | undefined;
-  /** The turn that the session is called by already. */
-  readonly titledBy: string | null;
-}
-
-/** What a new turn takes over from the session it belongs to. */
-export async function turnsBefore(
-  rooms: Rooms,
-  tenant: string,
-  session_id: string,
-): Promise<TurnsBefore | undefined> {
-  const session = await rooms.store.session(tenant, session_id, 1);
-  if (session === undefined) return undefined;
-  return { history: await historyOf(rooms, tenant, session_id), titledBy: session.titledBy };
 }
