@@ -50,14 +50,15 @@ const batchTreesMax = 50;
 const batchBytesMax = 64 * 1024 * 1024;
 const batchesPerSweepMax = 20;
 const sweptTenantsMax = 500;
+const restMs = 60 * 60 * 1000;
 const restingMax = 10_000;
 const states: readonly TreeQuery["state"][] = ["done", "aborted", "error"];
 
 export function retention(store: Store, clock: Clock, report: Report, defaults: RetentionDays): Retention {
   let sweptMs = Number.NEGATIVE_INFINITY;
   let sweptTenant = "";
-  /** Trees of batches in which something could not go. They make room for others, and are tried again after those. */
-  const resting = new Set<string>();
+  /** Trees that could not go, and when they are tried again: until then they make room for others. */
+  const resting = new Map<string, number>();
 
   async function queriesOf(tenant: string): Promise<Queries> {
     return queries((await store.tenantSettings(tenant))?.retention ?? defaults);
@@ -115,9 +116,8 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
   }
 
   /** A batch of trees and one of full views, of as many tenants as it takes to fill one. Tells whether there may be more. */
-  async function sweepBatch(): Promise<boolean> {
+  async function sweepBatch(failures: unknown[]): Promise<boolean> {
     const [trees, views]: [EndedTree[], EndedTree[]] = [[], []];
-    const failures: unknown[] = [];
     const from = sweptTenant;
     const names = await store.tenants(from, sweptTenantsMax);
     sweptTenant = names.length < sweptTenantsMax ? "" : (names.at(-1) ?? "");
@@ -137,6 +137,7 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
       }
     }
     // Trees that cannot be erased are no reason to keep full views.
+    let isStuck = false;
     const removed = async (what: string, batch: EndedTree[], remove: Store["eraseTrees"]): Promise<void> => {
       if (batch.length === 0) return;
       try {
@@ -144,15 +145,16 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
         report("info", what, { ...batch.reduce(plus, nothing) });
       } catch (error) {
         failures.push(error);
-        // What has gone is not found again. A disk that takes nothing says nothing about the trees.
-        if (store.levels().writing !== "ok" || resting.size >= restingMax) return;
-        for (const tree of batch) resting.add(nameOf(tree));
+        // A disk that takes nothing says nothing about the trees.
+        isStuck ||= store.levels().writing !== "ok" || resting.size >= restingMax;
+        if (isStuck) return;
+        // What of them has gone is not found again.
+        for (const tree of batch) resting.set(nameOf(tree), clock.monotonic() + restMs);
       }
     };
     await removed("retention erased", trees, store.eraseTrees);
     await removed("retention dropped full views", views, store.dropFullViews);
-    if (failures.length > 0) throw failures[0];
-    return isFull(trees) || isFull(views) || from !== "";
+    return !isStuck && (isFull(trees) || isFull(views) || from !== "");
   }
 
   return {
@@ -171,11 +173,11 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     async sweep(isLeaving = () => false) {
       if (clock.monotonic() - sweptMs < sweepEveryMs) return;
       sweptMs = clock.monotonic();
-      for (let batches = 0; batches < batchesPerSweepMax && !isLeaving(); batches++) {
-        if (await sweepBatch()) continue;
-        resting.clear();
-        return;
-      }
+      for (const [name, againMs] of resting) if (againMs <= sweptMs) resting.delete(name);
+      const failures: unknown[] = [];
+      for (let batches = 0; batches < batchesPerSweepMax && !isLeaving(); batches++)
+        if (!(await sweepBatch(failures))) break;
+      if (failures.length > 0) throw failures[0];
     },
   };
 }
@@ -205,7 +207,7 @@ function queries(days: RetentionDays): Queries {
 async function fill(
   batch: EndedTree[],
   from: AsyncIterable<EndedTree>,
-  without: ReadonlySet<string>,
+  without: ReadonlyMap<string, unknown>,
 ): Promise<void> {
   if (isFull(batch)) return;
   for await (const tree of from) {

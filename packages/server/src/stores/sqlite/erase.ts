@@ -30,10 +30,13 @@ export interface EraserParts {
 }
 
 interface Tree {
-  readonly tenant: string;
-  readonly root_id: string;
+  /** As it was asked for. */
+  readonly root: RunKey;
   readonly members: readonly RunKey[];
 }
+
+/** Roots that stay, and why. */
+type Failures = Map<RunKey, unknown>;
 
 /** What cannot be removed keeps nothing else from going, and is told when that has gone. */
 export interface Eraser {
@@ -48,64 +51,69 @@ export function eraser(parts: EraserParts): Eraser {
     parts;
   let isInLog = false;
 
-  /** Each with all its runs; a root that is not there has none, and is left out. */
-  function treesOf(roots: readonly RunKey[]): readonly Tree[] {
-    return roots
-      .map(({ tenant, run_id: root_id }) => {
-        const members = runs.tree(tenant, root_id).map((run_id) => ({ tenant, run_id }));
-        return { tenant, root_id, members };
-      })
-      .filter(({ members }) => members.length > 0);
+  /** What is done for each of them; one for which it fails is left out, and told of. */
+  async function forEach<T>(
+    roots: readonly RunKey[],
+    failures: Failures,
+    act: (root: RunKey) => T | Promise<T>,
+  ): Promise<readonly T[]> {
+    const done: T[] = [];
+    for (const root of roots) {
+      try {
+        done.push(await act(root));
+      } catch (error) {
+        if (writer.condition !== "ok") throw error;
+        failures.set(root, error);
+      }
+    }
+    return done;
+  }
+
+  /** With all its runs, of which one that is not there has none. */
+  function treeOf(root: RunKey): Tree {
+    const { tenant, run_id } = root;
+    return { root, members: runs.tree(tenant, run_id).map((member) => ({ tenant, run_id: member })) };
   }
 
   /** Writes what removes them: together or, where that fails, one by one. What is damaged of one keeps no other. */
-  async function remove(
-    trees: readonly Tree[],
-    writesOf: (tree: Tree) => readonly Write[],
-    failures: unknown[],
-  ): Promise<readonly Tree[]> {
-    if (trees.length === 0) return trees;
+  async function remove<T extends Tree>(
+    trees: readonly T[],
+    failures: Failures,
+    writesOf: (tree: T) => readonly Write[],
+  ): Promise<readonly T[]> {
+    const there = new Map(trees.filter(({ members }) => members.length > 0).map((tree) => [tree.root, tree]));
     try {
-      await writer.write(trees.flatMap(writesOf));
-      return trees;
+      const writes = [...there.values()].flatMap(writesOf);
+      if (writes.length > 0) await writer.write(writes);
+      return [...there.values()];
     } catch (error) {
-      if (trees.length === 1 || writer.condition !== "ok") throw error;
+      if (writer.condition !== "ok") throw error;
     }
-    const gone: Tree[] = [];
-    for (const tree of trees) {
-      try {
-        await writer.write(writesOf(tree));
-        gone.push(tree);
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    return gone;
+    return forEach([...there.keys()], failures, async (root) => {
+      const tree = there.get(root) as T;
+      await writer.write(writesOf(tree));
+      return tree;
+    });
   }
 
   async function eraseTrees(roots: readonly RunKey[]): Promise<void> {
     const blobs = new Map<string, string[]>();
-    const failures: unknown[] = [];
-    let left: readonly Tree[] = [];
+    const failures: Failures = new Map();
     await commits.exclusively(async () => {
-      const trees = treesOf(roots);
-      const refs = trees.map(({ tenant, root_id }) => runs.blobsOf(tenant, root_id));
+      const trees = await forEach(roots, failures, (root) => ({
+        ...treeOf(root),
+        refs: runs.blobsOf(root.tenant, root.run_id),
+      }));
       const erasedAt = new Date(clock.now()).toISOString();
-      const gone = await remove(
-        trees,
-        ({ tenant, root_id, members }) => [
-          ["dropHot", JSON.stringify(hot.rowsOf(tenant, root_id))],
-          ["dropBlobRefs", tenant, root_id],
-          ["disallowBy", tenant, root_id],
-          ...members.flatMap((run) => erasing(run, erasedAt)),
-        ],
-        failures,
-      );
-      left = trees.filter((tree) => !gone.includes(tree));
-      for (const tree of gone) {
-        const { tenant, root_id, members } = tree;
-        blobs.set(tenant, [...(blobs.get(tenant) ?? []), ...(refs[trees.indexOf(tree)] ?? [])]);
-        hot.dropTree(tenant, root_id);
+      const gone = await remove(trees, failures, ({ root: { tenant, run_id: root_id }, members }) => [
+        ["dropHot", JSON.stringify(hot.rowsOf(tenant, root_id))],
+        ["dropBlobRefs", tenant, root_id],
+        ["disallowBy", tenant, root_id],
+        ...members.flatMap((run) => erasing(run, erasedAt)),
+      ]);
+      for (const { root, members, refs } of gone) {
+        blobs.set(root.tenant, [...(blobs.get(root.tenant) ?? []), ...refs]);
+        hot.dropTree(root.tenant, root.run_id);
         for (const run of members) {
           heads.delete(run.tenant, run.run_id);
           watch.forget(run.tenant, run.run_id);
@@ -113,8 +121,6 @@ export function eraser(parts: EraserParts): Eraser {
         }
       }
     });
-    const isGone = ({ tenant, run_id }: RunKey): boolean =>
-      !left.some((tree) => tree.root_id === run_id && tree.tenant === tenant);
     // The rows are gone, so nobody can erase the tree again: what fails here keeps nothing else from going.
     await doEach([
       ...[...blobs].map(
@@ -122,9 +128,9 @@ export function eraser(parts: EraserParts): Eraser {
           () =>
             unreferred(tenant, refs),
       ),
-      () => erased(roots.filter(isGone)),
+      () => erased(roots.filter((root) => !failures.has(root))),
       emptyLog,
-      () => tell(failures),
+      () => tell([...failures.values()]),
     ]);
   }
 
@@ -136,41 +142,31 @@ export function eraser(parts: EraserParts): Eraser {
   }
 
   async function dropFullViews(roots: readonly RunKey[]): Promise<void> {
-    const failures: unknown[] = [];
+    const failures: Failures = new Map();
     await commits.exclusively(async (asOf) => {
-      const cold: RunKey[] = [];
-      for (const root of roots) {
-        try {
-          const head = headOf(root.tenant, root.run_id);
-          if (head === undefined || !isEnded(head) || head.fullGone) continue;
-          await makeCold(root, asOf);
-          cold.push(root);
-        } catch (error) {
-          if (writer.condition !== "ok") throw error;
-          failures.push(error);
-        }
-      }
-      const gone = await remove(
-        treesOf(cold),
-        ({ tenant, root_id, members }) => [
-          ["dropFull", tenant, root_id],
-          ...members.flatMap(({ run_id }): Write[] => {
-            const head: Head = { ...(headOf(tenant, run_id) as Head), fullGone: true };
-            return [
-              ["keepHead", tenant, run_id, asOf, JSON.stringify(head)],
-              ["dropFullSegments", tenant, run_id],
-              ["dropFullSnapshots", tenant, run_id],
-            ];
-          }),
-        ],
-        failures,
-      );
+      const cold = await forEach(roots, failures, async (root) => {
+        const head = headOf(root.tenant, root.run_id);
+        if (head === undefined || !isEnded(head) || head.fullGone) return { root, members: [] };
+        await makeCold(root, asOf);
+        return treeOf(root);
+      });
+      const gone = await remove(cold, failures, ({ root: { tenant, run_id: root_id }, members }) => [
+        ["dropFull", tenant, root_id],
+        ...members.flatMap(({ run_id }): Write[] => {
+          const head: Head = { ...(headOf(tenant, run_id) as Head), fullGone: true };
+          return [
+            ["keepHead", tenant, run_id, asOf, JSON.stringify(head)],
+            ["dropFullSegments", tenant, run_id],
+            ["dropFullSnapshots", tenant, run_id],
+          ];
+        }),
+      ]);
       for (const run of gone.flatMap(({ members }) => members)) {
         heads.delete(run.tenant, run.run_id);
         moved(run);
       }
     });
-    await doEach([emptyLog, () => tell(failures)]);
+    await doEach([emptyLog, () => tell([...failures.values()])]);
   }
 
   /** A hot row holds an event for both views: the tree becomes segments first, of which one view's are dropped. */
