@@ -219,9 +219,9 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
         appendsWaiting: commits.waiting,
         hotEvents: hot.records,
         hotBytes: hot.bytes,
-        databaseBytes: bytesOf(path),
-        walBytes: bytesOf(`${path}-wal`),
-        diskFreeBytes: isThere ? freeBytes(path) : 0,
+        databaseBytes: looked(() => statSync(path).size),
+        walBytes: looked(() => statSync(`${path}-wal`).size),
+        diskFreeBytes: looked(() => freeBytes(path)),
       };
     },
 
@@ -241,6 +241,11 @@ function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-function bytesOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+function looked(bytes: () => number): number {
+  try {
+    return bytes();
+  } catch {
+    // Files that are not there, or cannot be looked at: that nothing is written says so.
+    return 0;
+  }
 }
