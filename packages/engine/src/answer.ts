@@ -3,6 +3,7 @@
 
 import { type Draft, type Facts, isObject, type Payloads } from "@runwire/protocol";
 import { keepToBudget } from "./budget.js";
+import { unreadable } from "./call-work.js";
 import { systemClock } from "./clock.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
@@ -52,7 +53,7 @@ export async function answer(loop: Loop, work: Work): Promise<void> {
 /** An input that could not be read is a text, in which nothing is found that must not be stored. */
 function storable(call: Call, { redacts }: Loop["host"]): Payloads["tool.call"] {
   if (!redacts || isObject(call.input)) return { ...call };
-  return { ...call, input: "[redacted]", redacted: ["/input"] };
+  return { ...call, input: unreadable, redacted: ["/input"] };
 }
 
 interface Said {

@@ -18,6 +18,9 @@ export interface CallWork extends Call {
   readonly redacted: boolean;
 }
 
+/** What stands in the log for an input of which nothing may be kept because it could not be read. */
+export const unreadable = "[unreadable]";
+
 /** A request to people that belongs to a call. */
 export interface Ask {
   readonly id: string;

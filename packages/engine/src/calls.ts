@@ -3,10 +3,10 @@
 //
 //   permission ─▶ pre_tool_use ─▶ sandbox, tool.start ─▶ run-tool.ts ─▶ post_tool_use, post_tool_failure ─▶ tool.end
 
-import { type Draft, type Facts, isObject } from "@runwire/protocol";
+import type { Draft, Facts } from "@runwire/protocol";
 import { approve, notKept } from "./approve.js";
 import { watchFiles } from "./artifacts/watch.js";
-import type { CallWork } from "./call-work.js";
+import { type CallWork, unreadable } from "./call-work.js";
 import { fileChangesHook } from "./hooks/file-changes.js";
 import type { Hook, HookPoint } from "./hooks/hook.js";
 import { type Hooked, runHooks } from "./hooks/run-hooks.js";
@@ -59,11 +59,10 @@ async function runCall(loop: Loop, call: CallWork): Promise<void> {
   else await beginAndFinish(given);
 }
 
-/** Of an input that can be read, members are redacted; of one that cannot be, nothing is kept. */
 function notWhole({ input }: CallWork): Facts {
-  return isObject(input)
-    ? failed("redacted", `The tool was not run: ${notKept}.`)
-    : failed("invalid-input", "The tool was not run: its input could not be read as a JSON object.");
+  return input === unreadable
+    ? failed("invalid-input", "The tool was not run: its input could not be read as a JSON object.")
+    : failed("redacted", `The tool was not run: ${notKept}.`);
 }
 
 /** Nobody knows what it has done. */

@@ -36,6 +36,9 @@ const agent = engine({ modelOf: () => model, tools: [tool], planningGate: "off" 
 const server = underTest((settings: object) => startGateway(settings, undefined, agent), {
   redact: ["password"],
 });
+const inputless = underTest((settings: object) => startGateway(settings, undefined, agent), {
+  redact: ["input"],
+});
 const secret = { name: "bob", account: { password: "hunter2" } };
 
 beforeEach(() => {
@@ -60,6 +63,15 @@ describe("the agent of a server that redacts", () => {
       { ok: false, error: { kind: "invalid-input", message } },
     ]);
     expect(JSON.stringify(events.filter((e) => !is(e, "turn.submitted")))).not.toContain("hunter2");
+  });
+
+  it("says of an input of which it keeps nothing that it is redacted [RW-REDACT-3]", async () => {
+    const events = await ended(
+      inputless.url,
+      await start(inputless.url, calling(tool.name, { name: "bob" })),
+    );
+    expect(inputs).toEqual([]);
+    expect(ofType(events, "tool.end")).toMatchObject([{ ok: false, error: { kind: "redacted" } }]);
   });
 
   it("runs no tool whose input is not what somebody made of it [RW-REDACT-3]", async () => {
