@@ -21,7 +21,7 @@ import { isStoreDown } from "./store-down.js";
 import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
 import type { Tool } from "./tool.js";
 import type { McpServer } from "./tools/mcp.js";
-import { gathered, mcpSource } from "./tools/source.js";
+import { type Gathered, gathered, mcpSource, moreOf } from "./tools/source.js";
 import { until } from "./tools/until.js";
 
 /** Of a refusal. */
@@ -128,7 +128,7 @@ export function engine(options: EngineOptions): MakeAgent {
           // Asked for again, and not waited for: a server that hangs holds nobody up.
           if (had.missing.length > 0)
             void everyTool().then((now) => {
-              had = now;
+              had = moreOf(had, now);
             });
           return had.tools;
         },
@@ -159,7 +159,7 @@ export function engine(options: EngineOptions): MakeAgent {
       forgetting.add(again);
     }
 
-    async function everyTool() {
+    async function everyTool(): Promise<Gathered> {
       const { tools, missing } = await gathered(sources);
       return { tools: [...own, ...tools], missing };
     }

@@ -9,7 +9,7 @@ import { mcpEndless } from "../testing/mcp-endless.js";
 import { type McpHttp, mcpHttp } from "../testing/mcp-http.js";
 import { toolLimits } from "./limits.js";
 import { type McpServer, type McpTools, mcpTools } from "./mcp.js";
-import { mcpSource } from "./source.js";
+import { mcpSource, moreOf } from "./source.js";
 
 const program = fileURLToPath(new URL("../testing/mcp-stdio.js", import.meta.url));
 const stdio = (rest: object = {}): McpServer => ({
@@ -402,6 +402,13 @@ describe("an MCP server that was away", () => {
     passMs(toolLimits.mcpRetryMs);
     expect((await source.tools()).length).toBeGreaterThan(10);
     await source.close();
+  });
+
+  it("is not taken away by an answer that was begun before it was back", () => {
+    const tools = (...missing: string[]) => ({ tools: [], missing });
+    const had = tools("one");
+    expect(moreOf(had, tools("one", "two"))).toBe(had);
+    expect(moreOf(had, tools())).toEqual(tools());
   });
 
   it("is left behind by nobody who leaves while it is tried again", { timeout: 30_000 }, async () => {

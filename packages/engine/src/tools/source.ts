@@ -84,10 +84,14 @@ export async function openMcp(
   return mcpTools([server], taken, signal);
 }
 
-/** All that can be had, and the names of the sources that cannot. */
-export async function gathered(
-  sources: readonly ToolSource[],
-): Promise<{ readonly tools: readonly Tool[]; readonly missing: readonly string[] }> {
+export interface Gathered {
+  readonly tools: readonly Tool[];
+  /** The names of the sources whose tools cannot be had. */
+  readonly missing: readonly string[];
+}
+
+/** All that can be had. */
+export async function gathered(sources: readonly ToolSource[]): Promise<Gathered> {
   const missing: string[] = [];
   const lists = await Promise.all(
     sources.map((source) =>
@@ -98,4 +102,9 @@ export async function gathered(
     ),
   );
   return { tools: lists.flat(), missing };
+}
+
+/** What of two is known: a source that was there once stays, whichever was asked for first. */
+export function moreOf(had: Gathered, now: Gathered): Gathered {
+  return now.missing.every((name) => had.missing.includes(name)) ? now : had;
 }
