@@ -51,6 +51,7 @@ describe("a turn that is submitted again", () => {
     for (const payload of [
       { prompt: "Why?" },
       { prompt: "", message: "Why?" },
+      { messages: [], prompt: "Why?" },
       { messages: [user("Why?"), system] },
     ])
       expect(messagesOf(told(...first, ["turn.submitted", payload]))).toEqual(why);
@@ -70,9 +71,28 @@ describe("a turn that is submitted again", () => {
   });
 
   test("is no repetition where it says something else in a form that we do not know", () => {
-    const said = (text: string): Facts => ({ role: "user", parts: [{ type: "text", text }] });
-    const twice = ["Look.", "Why?"].map((text) => ["turn.submitted", { messages: [said(text)] }] as const);
-    expect(messagesOf(told(...twice))).toEqual([said("Look."), said("Why?")]);
+    for (const said of [
+      (text: string): Facts => ({ role: "user", parts: [{ type: "text", text }] }),
+      (image: string): Facts => ({ role: "user", content: "Look.", images: [image] }),
+    ]) {
+      const twice = ["a", "b"].map((text) => ["turn.submitted", { messages: [said(text)] }] as const);
+      expect(messagesOf(told(...twice))).toEqual([said("a"), said("b")]);
+    }
+  });
+
+  test("adds what it says beyond what it repeats", () => {
+    const steer = ["steer.delivered", { text: "Be brief." }] as const;
+    const [look, brief, why] = [user("Look."), user("Be brief."), user("Why?")] as const;
+    const next = (...messages: readonly Facts[]) => ["turn.submitted", { messages }] as const;
+    for (const turns of [
+      [next(look), next(look, brief), next(look, brief, why)],
+      [next(look), steer, next(look, brief, why)],
+      [next(look), steer, next(brief), next({ id: "msg_2", ...look }, brief, why)],
+    ]) {
+      const whole = told(...turns);
+      expect(messagesOf(whole)).toEqual([look, brief, why]);
+      expect(whole.history).toEqual([look, brief, why]);
+    }
   });
 
   test("may have any number of words", () => {

@@ -5,6 +5,7 @@ import { type Elsewhere, elsewhere } from "./elsewhere.js";
 import type { AnyEvent, Event, Facts, Payloads } from "./events.js";
 import { type Mine, mineOf, withItem, withItems, withMember } from "./folding.js";
 import { isObject } from "./parse.js";
+import { sameJson } from "./same-json.js";
 import { isFinal } from "./state.js";
 
 /** How a message looks that a run made; those that it was given are kept as they are. */
@@ -136,12 +137,13 @@ function submitted(mine: Mine | null, c: Conversation, payload: Facts): Conversa
     return { ...c, asked, messages: brought, history: brought.flatMap(plain), unanswered: words };
   if (words.length === 0) return { ...c, asked };
   const whole = { ...wholeAnswer(mine, c), asked };
-  if (endsWith(whole.unanswered, words)) return whole;
+  const more = unsaid(whole.unanswered, words);
+  if (more.length === 0) return whole;
   return {
     ...whole,
-    messages: withItems(mine, whole.messages, words),
-    history: withItems(mine, whole.history, words.flatMap(plain)),
-    unanswered: withItems(mine, whole.unanswered, words),
+    messages: withItems(mine, whole.messages, more),
+    history: withItems(mine, whole.history, more.flatMap(plain)),
+    unanswered: withItems(mine, whole.unanswered, more),
   };
 }
 
@@ -151,15 +153,23 @@ function isAnswer({ role }: Facts): boolean {
 
 /** What a turn is submitted with: messages, or the one text that some wires have instead. */
 export function broughtBy({ messages, prompt, message }: Facts): readonly Facts[] {
-  if (Array.isArray(messages)) return messages.filter(isObject);
+  const list = Array.isArray(messages) ? messages.filter(isObject) : [];
+  if (list.length > 0) return list;
   const text = [prompt, message].find((one) => typeof one === "string" && one.trim() !== "");
   return text === undefined ? [] : [{ role: "user", content: text }];
 }
 
-function endsWith(said: readonly Facts[], words: readonly Facts[]): boolean {
-  // One that says nothing that we know of is held against the other as it is.
-  const text = (some: readonly Facts[]): string => JSON.stringify(some.map((one) => plain(one)[0] ?? one));
-  return said.length >= words.length && text(said.slice(-words.length)) === text(words);
+/** What of these words is new: they may repeat the last that was said, or begin with all of it. */
+function unsaid(said: readonly Facts[], words: readonly Facts[]): readonly Facts[] {
+  const repeated = Math.min(said.length, words.length);
+  const last = said.slice(-words.length);
+  return last.every((one, i) => isSaidAgain(one, words[i] as Facts)) ? words.slice(repeated) : words;
+}
+
+/** Where the words lie, and how somebody counts them, is no part of what is said. */
+function isSaidAgain(one: Facts, another: Facts): boolean {
+  const [a, b] = [one, another].map(({ role: _, id: __, spilled: ___, ...said }) => said);
+  return sameJson(a, b);
 }
 
 /** A member; of one that lies beside the log, where it is and how it begins. */

@@ -4,9 +4,9 @@
 import type { Facts } from "../../events.js";
 import { limits } from "../../limits.js";
 import { isObject } from "../../parse.js";
+import { sameJson } from "../../same-json.js";
 import { emptyRuntimeModel, type RuntimeModel, readInto } from "./model.js";
 import { repaired, snapshotIn } from "./repair.js";
-import { sameJson } from "./same.js";
 import type { RuntimeMessage } from "./types.js";
 import { validateRuntime } from "./validate.js";
 

@@ -17,10 +17,10 @@ import {
   typeRow,
 } from "../../events.js";
 import { isObject, parseWireDraft } from "../../parse.js";
+import { sameJson } from "../../same-json.js";
 import { type Bare, bareOf, membersOf } from "./bare.js";
 import { camelId } from "./ids.js";
 import { type Row, rows } from "./rows.js";
-import { sameJson } from "./same.js";
 
 /** What an event says, without its place in a log. */
 export interface Spoken {
