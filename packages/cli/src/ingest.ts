@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { type Endpoint, gateway, type NewRun, type RunRecord, systemClock } from "@runwire/client";
 import {
+  broughtBy,
   type Dialect,
   type Event,
   type Facts,
@@ -151,7 +152,11 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     };
     const run = writeRun(endpoint, run_id, {
       dialect,
-      begun: { ...there, isAsked: !isGiven && is(e, "turn.submitted") && isAsking(asked), state },
+      begun: {
+        ...there,
+        isAsked: !isGiven && is(e, "turn.submitted") && asked.messages !== undefined,
+        state,
+      },
       answers: flags.answers ? (lines) => void process.stdout.write(lines) : undefined,
       onFailure: failed,
       onLeftOut: (child_id, { message }) =>
@@ -234,16 +239,10 @@ function newRunOf(e: Event, opening: Event | undefined, flags: IngestFlags): New
   };
 }
 
-function askedBy(e: Event): Pick<NewRun, "prompt" | "messages"> {
-  const { prompt, message, messages } = e.payload as Facts;
-  if (is(e, "turn.started")) return typeof message === "string" ? { prompt: message } : {};
-  if (!is(e, "turn.submitted")) return {};
-  if (Array.isArray(messages) && messages.every(isObject)) return { messages };
-  const text = [prompt, message].find((one) => typeof one === "string");
-  return text === undefined ? {} : { prompt: text as string };
-}
-
-/** Whether the server writes what was asked by itself; otherwise the wire's own words are stored. */
-function isAsking({ prompt, messages }: NewRun): boolean {
-  return prompt !== undefined || messages !== undefined;
+/** Nothing where the server could not write it as it was said; then the wire's own words are stored. */
+function askedBy(e: Event): Pick<NewRun, "messages"> {
+  if (!is(e, "turn.started") && !is(e, "turn.submitted")) return {};
+  const { messages } = e.payload as Facts;
+  const brought = Array.isArray(messages) && !messages.every(isObject) ? [] : broughtBy(e.payload as Facts);
+  return brought.length === 0 ? {} : { messages: brought };
 }

@@ -91,9 +91,14 @@ describe("runwire ingest", () => {
     expect((await run.exited).code).toBe(0);
   });
 
+  const tidyUp = { messages: [{ role: "user", content: "Tidy up" }] };
   it.each([
-    ["a prompt", { prompt: "Tidy up" }, { messages: [{ role: "user", content: "Tidy up" }] }],
-    ["a message", { message: "Tidy up" }, { messages: [{ role: "user", content: "Tidy up" }] }],
+    ["a prompt", { prompt: "Tidy up" }, tidyUp],
+    ["a message", { message: "Tidy up" }, tidyUp],
+    ["a message after an empty prompt", { prompt: "", message: "Tidy up" }, tidyUp],
+    ["a prompt after no messages", { messages: [], prompt: "Tidy up" }, tidyUp],
+    ["words of its own after no messages", { messages: [], input: { goal: 1 } }, { input: { goal: 1 } }],
+    ["nothing", { prompt: " \n" }, { prompt: " \n" }],
     ["words of its own", { input: { goal: "Tidy up" } }, { input: { goal: "Tidy up" } }],
   ])("keeps what a runtime was asked, where it says it as %s", async (_, payload, kept) => {
     const lines = [

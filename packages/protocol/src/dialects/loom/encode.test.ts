@@ -135,6 +135,16 @@ describe("a session", () => {
   });
 });
 
+describe("the start of a run", () => {
+  it.each([{ messages: [{ role: "user", content: "Why?" }] }, { prompt: "Why?" }, { message: "Why?" }])(
+    "says what was asked: %j [RW-LOOM-3]",
+    (payload) => {
+      const { said } = saidFor([{ type: "turn.submitted", payload }]);
+      expect(said).toMatchObject([{ type: "run_start", message: "Why?" }]);
+    },
+  );
+});
+
 describe("a type that is not known", () => {
   it("is said only where it is one, and without another envelope [RW-LOOM-1] [RW-LOOM-3]", () => {
     const drafts = ["run_error", "run_start", "a.b", "mood"].map((name) => ({

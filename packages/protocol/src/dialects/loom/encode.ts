@@ -1,5 +1,6 @@
 // A log said in Loom. Most events are one message; a run's end is the reply, or an error.
 
+import { broughtBy } from "../../conversation.js";
 import { type Event, type Facts, is, type NamedType } from "../../events.js";
 import { nodeTexts } from "../../nodes.js";
 import { isCount, isObject } from "../../parse.js";
@@ -121,11 +122,8 @@ function begin(state: LoomState, e: Event, message: Facts | undefined): Said {
 }
 
 function asked({ run_id, payload }: Event<"turn.submitted">): Facts {
-  const { messages, agent } = payload;
-  const last = Array.isArray(messages)
-    ? messages.findLast((one) => isObject(one) && one.role === "user")
-    : null;
-  const message: unknown = isObject(last) ? last.content : null;
+  const { agent } = payload;
+  const message = broughtBy(payload).findLast(({ role }) => role === "user")?.content;
   return {
     type: "run_start",
     run_id,
