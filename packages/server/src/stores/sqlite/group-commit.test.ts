@@ -125,3 +125,27 @@ it("an append that may be stored with a step of compaction is not written again,
   await expect(appending).rejects.toBeInstanceOf(InDoubt);
   expect(writes).toBe(1);
 });
+
+it("nothing is acknowledged, and no run shown, by what is in doubt", async () => {
+  const writer = {
+    condition: "ok" as "ok" | "broken",
+    async write() {
+      writer.condition = "broken";
+      throw new InDoubt("a.db was removed or replaced");
+    },
+    truncate: async () => {},
+    close: async () => {},
+  };
+  const { run } = feedHead(tenant, "run_e");
+  let isInFile = false;
+  const commits = commitsHere({ writer, createdUnder: () => (isInFile ? run : undefined) });
+  const creating = commits.append(tenant, (commit) => {
+    commit.create({ ...run, session_id: "ses_e" });
+    commit.write("run_e", { type: "run.lifecycle", payload: { state: "running", reason: null } });
+  });
+  await expect(creating).rejects.toBeInstanceOf(InDoubt);
+  isInFile = true;
+  expect(commits.isArriving(tenant, "run_e")).toBe(true);
+  expect(commits.turnsArriving(tenant, "ses_e")).toEqual(["run_e"]);
+  await expect(commits.append(tenant, (commit) => commit.createdUnder("key"))).rejects.toThrow();
+});

@@ -48,7 +48,7 @@ export interface GroupCommitParts {
 export interface GroupCommit {
   /** Appends that wait for the next batch. */
   readonly waiting: number;
-  /** Whether a run is created by the batch that is being written: the file may know it already, and nobody else may. */
+  /** Whether a run is created by a batch that is being written, or that nobody knows to be stored. */
   isArriving(tenant: string, run_id: string): boolean;
   /** Those of these runs that are turns of a session. */
   turnsArriving(tenant: string, session_id: string): readonly string[];
@@ -103,6 +103,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
   let writing: Gathering | undefined;
   /** Is stored, and nobody has been told yet. */
   let untold: Gathering | undefined;
+  /** May be stored or not: who reads the file may see what the next start does not. Nothing is written after it. */
+  let doubtful: Gathering | undefined;
   const jobs: (() => Promise<void>)[] = [];
   let isAlone = false;
   let isCalled = false;
@@ -128,6 +130,11 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       isCalled = false;
       turn();
     });
+  }
+
+  /** Runs that the file may know, and nobody else may. */
+  function arriving(): readonly RunRecord[] {
+    return (writing ?? doubtful)?.created ?? [];
   }
 
   function turn(): void {
@@ -266,6 +273,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     others = [...gathering.also, ...others];
     gathering = newGathering();
     writing = undefined;
+    if (error instanceof InDoubt) doubtful = batch;
     for (const { reject } of batch.also) reject(error);
     for (const { of } of batch.asked.filter(isDecided)) of.reject(error);
     work();
@@ -296,7 +304,8 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       // No room for it, or a row that cannot be read: what is hot stays hot, where it is as safe.
       compactAfterMs = clock.monotonic() + compactPauseMs;
     }
-    if (list.length > 0) await writer.write(list);
+    // One that writes nothing rests on what is stored, of which nobody knows any more once the writer is broken.
+    if (list.length > 0 || writer.condition === "broken") await writer.write(list);
     return undefined;
   }
 
@@ -304,10 +313,9 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
     get waiting() {
       return waiting.length + gathering.asked.length;
     },
-    isArriving: (tenant, run_id) =>
-      writing?.created.some((run) => run.run_id === run_id && run.tenant === tenant) ?? false,
+    isArriving: (tenant, run_id) => arriving().some((run) => run.run_id === run_id && run.tenant === tenant),
     turnsArriving: (tenant, session_id) =>
-      (writing?.created ?? [])
+      arriving()
         .filter((run) => run.parent_id === null && run.session_id === session_id && run.tenant === tenant)
         .map(({ run_id }) => run_id),
     append<T>(tenant: string, decide: (commit: Commit) => T): Promise<T> {

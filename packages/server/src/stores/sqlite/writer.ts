@@ -33,7 +33,7 @@ export function writerThread(path: string, durability: Durability): Writer {
     workerData,
     execArgv,
   });
-  const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  const waiting: { kind: Ask["kind"]; resolve: () => void; reject: (error: Error) => void }[] = [];
   // After a failed fsync nobody knows what is on disk: nothing is written until a restart has read it back.
   let broken: RunwireError | undefined;
   let diskFull = false;
@@ -45,13 +45,13 @@ export function writerThread(path: string, durability: Durability): Writer {
 
   thread.on("message", (answer: Answer) => {
     const asked = waiting.shift();
+    const full = !answer.ok && isFull(answer.errcode);
+    // A log that could be emptied, or not, says nothing about room for the next write.
+    if (asked?.kind === "write") diskFull = full;
     if (answer.ok) {
-      diskFull = false;
       asked?.resolve();
       return;
     }
-    const full = isFull(answer.errcode);
-    diskFull = full;
     if (isIoError(answer.errcode)) {
       breakOff(answer.message);
       asked?.reject(new InDoubt(answer.message));
@@ -84,7 +84,7 @@ export function writerThread(path: string, durability: Durability): Writer {
   function ask(message: Ask): Promise<void> {
     if (broken !== undefined) return Promise.reject(broken);
     return new Promise((resolve, reject) => {
-      waiting.push({ resolve, reject });
+      waiting.push({ kind: message.kind, resolve, reject });
       thread.postMessage(message);
     });
   }
