@@ -254,6 +254,30 @@ describe("retention", { timeout: lawMsMax }, () => {
       expect(await trial.store.isErased(sound)).toBe(true);
     }));
 
+  it("begins no other batch while somebody who reads the file keeps what was erased in it [RW-RETAIN-1]", () =>
+    onTrial(open, async (trial) => {
+      for (let i = 0; i < 120; i++) await tree(trial, "error");
+      trial.clock.pass(30 * dayMs);
+      const { store } = retainedOn(trial);
+      let batches = 0;
+      const read = {
+        ...store,
+        async eraseTrees(roots: readonly Key[]) {
+          batches += 1;
+          await store.eraseTrees(roots);
+          throw new Error("in use");
+        },
+      };
+      const retained = server.retention(read, trial.clock, () => {}, defaults);
+      for (let sweeps = 1; sweeps <= 3; sweeps++) {
+        await expect(retained.sweep()).rejects.toThrow("in use");
+        expect(batches).toBe(sweeps);
+        trial.clock.pass(60_000);
+      }
+      await retained.sweep();
+      expect(batches).toBe(3);
+    }));
+
   it("of a tenant whose settings cannot be read keeps nothing of others [RW-RETAIN-1]", () =>
     onTrial(open, async (trial) => {
       const { store } = retainedOn(trial);

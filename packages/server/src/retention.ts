@@ -115,6 +115,12 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     return [listed, total];
   }
 
+  async function hasNoFullView(tree: RunKey): Promise<boolean> {
+    // A head that cannot be read does not say that it has none.
+    const head = await store.head(tree).catch(() => null);
+    return head === undefined || head?.fullGone === true;
+  }
+
   /** A batch of trees and one of full views, of as many tenants as it takes to fill one. Tells whether there may be more. */
   async function sweepBatch(failures: unknown[]): Promise<boolean> {
     const [trees, views]: [EndedTree[], EndedTree[]] = [[], []];
@@ -138,22 +144,26 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     }
     // Trees that cannot be erased are no reason to keep full views.
     let isStuck = false;
-    const removed = async (what: string, batch: EndedTree[], remove: Store["eraseTrees"]): Promise<void> => {
+    const removed = async (
+      what: string,
+      batch: readonly EndedTree[],
+      remove: Store["eraseTrees"],
+      isGone: (tree: RunKey) => Promise<boolean>,
+    ): Promise<void> => {
       if (batch.length === 0) return;
       try {
         await remove(batch);
         report("info", what, { ...batch.reduce(plus, nothing) });
       } catch (error) {
         failures.push(error);
-        // A disk that takes nothing says nothing about the trees.
-        isStuck ||= store.levels().writing !== "ok" || resting.size >= restingMax;
-        if (isStuck) return;
-        // What of them has gone is not found again.
-        for (const tree of batch) resting.set(nameOf(tree), clock.monotonic() + restMs);
+        // A disk that takes nothing, or somebody who reads the file for long, says nothing about the trees.
+        const left = store.levels().writing === "ok" ? await without(batch, isGone) : [];
+        isStuck ||= left.length === 0 || resting.size >= restingMax;
+        if (!isStuck) for (const tree of left) resting.set(nameOf(tree), clock.monotonic() + restMs);
       }
     };
-    await removed("retention erased", trees, store.eraseTrees);
-    await removed("retention dropped full views", views, store.dropFullViews);
+    await removed("retention erased", trees, store.eraseTrees, store.isErased);
+    await removed("retention dropped full views", views, store.dropFullViews, hasNoFullView);
     return !isStuck && (isFull(trees) || isFull(views) || from !== "");
   }
 
@@ -207,14 +217,23 @@ function queries(days: RetentionDays): Queries {
 async function fill(
   batch: EndedTree[],
   from: AsyncIterable<EndedTree>,
-  without: ReadonlyMap<string, unknown>,
+  resting: ReadonlyMap<string, unknown>,
 ): Promise<void> {
   if (isFull(batch)) return;
   for await (const tree of from) {
-    if (without.has(nameOf(tree))) continue;
+    if (resting.has(nameOf(tree))) continue;
     batch.push(tree);
     if (isFull(batch)) return;
   }
+}
+
+async function without(
+  batch: readonly EndedTree[],
+  isGone: (tree: RunKey) => Promise<boolean>,
+): Promise<readonly EndedTree[]> {
+  const left: EndedTree[] = [];
+  for (const tree of batch) if (!(await isGone(tree))) left.push(tree);
+  return left;
 }
 
 function isFull(batch: readonly EndedTree[]): boolean {
