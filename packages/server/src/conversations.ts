@@ -121,8 +121,8 @@ export async function historyOf(
   const key = { tenant, run_id: last.run.run_id };
   const folded = await conversationTo(store, key, last.views.default.pos, () => false).catch(
     async (error: unknown) => {
-      // Of one that is still there something is lost: it would be the last again.
-      if (!isLogGone(error) || (await store.head(key)) !== undefined) throw error;
+      // Of one that is still there something is lost: it would be the last again. Its head may be in memory for longer.
+      if (!isLogGone(error) || !(await store.isErased(key))) throw error;
     },
   );
   // Erased meanwhile: then the turn before it is the last.

@@ -1,4 +1,4 @@
-import { converse, emptyConversation, StoredEvent } from "@runwire/protocol";
+import { converse, emptyConversation, RunwireError, StoredEvent } from "@runwire/protocol";
 import { expect, it } from "vitest";
 import { historyOf } from "./conversations.js";
 import type { Head } from "./log/head.js";
@@ -33,7 +33,9 @@ function storeOf(
       heads: run_ids.filter((run_id) => !gone.has(run_id)).map(headOf),
       next: null,
     }),
-    head: async ({ run_id }: RunKey) => (gone.has(run_id) ? undefined : headOf(run_id)),
+    // A moment after it is gone from the file it is in memory still.
+    head: async ({ run_id }: RunKey) => headOf(run_id),
+    isErased: async ({ run_id }: RunKey) => gone.has(run_id),
     async read({ run_id }: RunKey, _view: unknown, after: number) {
       if (after > 0 && going.has(run_id)) gone.add(run_id);
       if (gone.has(run_id) || (after > 0 && damaged.has(run_id))) return nothing;
@@ -99,9 +101,13 @@ it("a turn whose words come with it, or that has begun before, begins whatever i
   const messages = [{ role: "user", content: "Go on" }];
   expect((await begun({ messages }, "new")).body.run_id).toBe("run_c");
   expect(created).toEqual([messages]);
-  const lost = { code: "KAI-STREAM-CONN-0002" };
-  await expect(begun({ prompt: "Go on" }, "new")).rejects.toMatchObject(lost);
-  expect((await begun({ prompt: "Go on" }, "used")).body.run_id).toBe("run_c");
+  const unread = new RunwireError("KAI-SERVER-STORE-0003");
+  const readings = [store.read, () => Promise.reject(unread)];
+  for (const [i, code] of ["KAI-STREAM-CONN-0002", unread.code].entries()) {
+    store.read = readings[i] as Store["read"];
+    await expect(begun({ prompt: "Go on" }, "new")).rejects.toMatchObject({ code });
+    expect((await begun({ prompt: "Go on" }, "used")).body.run_id).toBe("run_c");
+  }
   expect(created.length).toBe(1);
 });
 

@@ -1,6 +1,6 @@
 // A root run begins: it is stored, answered for, and handed to the agent where it is the agent's to write.
 
-import { type RunState, RunwireError } from "@runwire/protocol";
+import type { RunState } from "@runwire/protocol";
 import { wrongBody } from "../http/check.js";
 import { replayedHeader } from "../http/idempotency.js";
 import type { CreatedRun, NewRun } from "../log/roots.js";
@@ -39,11 +39,6 @@ async function checkAgent({ agent }: Rooms, run: NewRun): Promise<void> {
     );
   }
   await agent.check({ ...run.asked, agent: run.agent, model: run.model });
-}
-
-/** Whether it was not to be, rather than that it could not be done now. */
-export function isRefusal(error: unknown): boolean {
-  return error instanceof RunwireError && !error.code.startsWith("KAI-SERVER-");
 }
 
 export function begun(made: CreatedRun): Begun {

@@ -21,7 +21,7 @@ import type { Idempotency } from "../log/run-record.js";
 import type { Rooms } from "../rooms.js";
 import { InDoubt, type RunKey } from "../store.js";
 import { readableHead } from "../transports/open.js";
-import { begin, begun, isRefusal } from "./begin.js";
+import { begin, begun } from "./begin.js";
 import { inherited } from "./inherited.js";
 import { type Point, pointAt, pointOf } from "./point.js";
 
@@ -124,7 +124,8 @@ async function once(
   } catch (error) {
     // A restart may find the run: its workspace stays held, and the next start knows.
     if (error instanceof InDoubt) throw error;
-    await restored?.settle(isRefusal(error) ? "refused" : "unknown");
+    const isRefused = error instanceof RunwireError && !error.code.startsWith("KAI-SERVER-");
+    await restored?.settle(isRefused ? "refused" : "unknown");
     throw error;
   }
 }

@@ -15,10 +15,10 @@ import type { NewRun } from "../log/roots.js";
 import type { Idempotency } from "../log/run-record.js";
 import { isLogGone } from "../reading.js";
 import type { Rooms } from "../rooms.js";
-import type { RunQuery } from "../store.js";
+import { InDoubt, type RunQuery } from "../store.js";
 import { readableHead } from "../transports/open.js";
 import { checkAsking } from "./asking.js";
-import { begin, begun, isRefusal } from "./begin.js";
+import { begin, begun } from "./begin.js";
 import { runSummary } from "./summary.js";
 
 export const newRun = z.strictObject({
@@ -129,8 +129,8 @@ export async function beginAsked(
       // Each time its session has a turn less.
       if (run?.turnBefore !== undefined && isLogGone(error)) continue;
       // What can no longer begin may have begun before: with other models and tools, or with more of its session.
-      const made =
-        idempotency && isRefusal(error) ? await rooms.ingest.created(tenant, idempotency) : undefined;
+      const isKnown = idempotency !== undefined && !(error instanceof InDoubt);
+      const made = isKnown ? await rooms.ingest.created(tenant, idempotency) : undefined;
       if (made === undefined) throw error;
       return begun(made);
     }
