@@ -80,6 +80,12 @@ describe("a turn that is submitted again", () => {
     }
   });
 
+  test("says no word twice that it repeats more briefly", () => {
+    const messages = [{ role: "user", content: "Why?", name: "ann" }];
+    const again = told(["turn.submitted", { messages }], ["turn.submitted", { prompt: "Why?" }]);
+    expect([messagesOf(again), again.history]).toEqual([messages, [user("Why?")]]);
+  });
+
   test("adds what it says beyond what it repeats", () => {
     const steer = ["steer.delivered", { text: "Be brief." }] as const;
     const [look, brief, why] = [user("Look."), user("Be brief."), user("Why?")] as const;

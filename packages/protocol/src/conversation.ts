@@ -166,10 +166,9 @@ function unsaid(said: readonly Facts[], words: readonly Facts[]): readonly Facts
   return last.every((one, i) => isSaidAgain(one, words[i] as Facts)) ? words.slice(repeated) : words;
 }
 
-/** Where the words lie, and how somebody counts them, is no part of what is said. */
-function isSaidAgain(one: Facts, another: Facts): boolean {
-  const [a, b] = [one, another].map(({ role: _, id: __, spilled: ___, ...said }) => said);
-  return sameJson(a, b);
+/** Whether it says nothing beyond the first; where words lie, and how somebody counts them, is no part of what is said. */
+function isSaidAgain(first: Facts, { role: _, id: __, spilled: ___, ...again }: Facts): boolean {
+  return Object.entries(again).every(([name, value]) => sameJson(first[name], value));
 }
 
 /** A member; of one that lies beside the log, where it is and how it begins. */

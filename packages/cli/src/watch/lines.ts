@@ -185,7 +185,7 @@ const askedCharsMax = 2000;
 export function askedIn(submitted: Facts): string {
   const last = broughtBy(submitted).findLast(({ role }) => role === "user");
   const { content } = last ?? {};
-  if (content === undefined) return "";
+  if (content == null) return "";
   return typeof content === "string" ? content : JSON.stringify(content);
 }
 

@@ -65,7 +65,7 @@ export function shownPlan(plan: unknown): ShownPlan {
  */
 export function shownPrompt(submitted: Facts): string | null {
   const last = broughtBy(submitted).findLast(({ role }) => role === "user");
-  if (last?.content === undefined) return null;
+  if (last?.content == null) return null;
   return previewOf(last.content, promptCharsMax);
 }
 

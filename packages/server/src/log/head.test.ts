@@ -44,7 +44,9 @@ it("what a run was asked and of which model is shown until it is asked something
       ["turn.submitted", asked],
       ["turn.submitted", payload],
     ]);
-  expect(shown(again({ turn_id: "turn_2" }))).toEqual(["m", "go"]);
+  const unknown = [{ role: "user", content: null, parts: [] }];
+  for (const nothing of [{ turn_id: "turn_2" }, { messages: unknown }])
+    expect(shown(again(nothing))).toEqual(["m", "go"]);
   for (const next of [
     { messages: [{ role: "user", content: "stop" }] },
     { prompt: "stop" },
