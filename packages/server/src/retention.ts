@@ -115,8 +115,9 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     return [listed, total];
   }
 
+  // What cannot be read of a tree does not say that it is gone.
+  const isErased = (tree: RunKey): Promise<boolean> => store.isErased(tree).catch(() => false);
   async function hasNoFullView(tree: RunKey): Promise<boolean> {
-    // A head that cannot be read does not say that it has none.
     const head = await store.head(tree).catch(() => null);
     return head === undefined || head?.fullGone === true;
   }
@@ -162,7 +163,7 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
         if (!isStuck) for (const tree of left) resting.set(nameOf(tree), clock.monotonic() + restMs);
       }
     };
-    await removed("retention erased", trees, store.eraseTrees, store.isErased);
+    await removed("retention erased", trees, store.eraseTrees, isErased);
     await removed("retention dropped full views", views, store.dropFullViews, hasNoFullView);
     return !isStuck && (isFull(trees) || isFull(views) || from !== "");
   }
