@@ -134,7 +134,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
 
   /** Runs that the file may know, and nobody else may. */
   function arriving(): readonly RunRecord[] {
-    return (writing ?? doubtful)?.created ?? [];
+    return [...(writing?.created ?? []), ...(doubtful?.created ?? [])];
   }
 
   function turn(): void {
