@@ -13,7 +13,7 @@ const eventAt = (pos: number) =>
   ({ pos, type: "custom", payloadText: "x".repeat(100), child_id: null }) as unknown as StoredEvent;
 
 const key = { tenant: "t", run_id: "run_a" };
-const listener = { moved() {}, gone() {}, failed() {}, lagBytes: () => undefined };
+const listener = { moved: () => true, gone() {}, failed() {}, lagBytes: () => undefined };
 
 /** A log that is all in memory. */
 const store = {
@@ -57,7 +57,13 @@ describe("whoever reads the end of a log behind others", () => {
     } as unknown as Store;
     const following = hub(growing, bus);
     let moved = () => {};
-    const me = { ...listener, moved: () => moved() };
+    const me = {
+      ...listener,
+      moved() {
+        moved();
+        return true;
+      },
+    };
     const log = await following.follow(key, "default", me);
     const first = await log.next(2);
     expect([first?.to, reads]).toEqual([5, 1]);
@@ -186,7 +192,10 @@ describe("a feed that nobody has written to", () => {
       void hub(empty as unknown as Store, bus)
         .follow(feed, "default", {
           ...listener,
-          moved: resolve,
+          moved() {
+            resolve();
+            return true;
+          },
           gone: () => {
             gone = true;
           },
@@ -221,8 +230,48 @@ describe("a log that moves while it is being opened", () => {
         stretchOf(after < end ? [eventAt(after + 1)] : []),
     };
     const moved = new Promise<void>((resolve) => {
-      void hub(moving as unknown as Store, bus).follow(key, "default", { ...listener, moved: resolve });
+      void hub(moving as unknown as Store, bus).follow(key, "default", {
+        ...listener,
+        moved() {
+          resolve();
+          return true;
+        },
+      });
     });
     await moved;
+  });
+});
+
+describe("what is at the head of a log", () => {
+  it.each([
+    ["is kept as long as a reader has not had it", false],
+    ["is kept for nobody once all have had it", true],
+  ])("%s", async (_, isThere) => {
+    const bus = memoryBus();
+    let end = 5;
+    const growing = {
+      ...store,
+      head: async () => ({ views: { default: { pos: end }, full: { pos: end } } }),
+      read: async (_key: unknown, _view: unknown, after: number) =>
+        stretchOf(after < end ? [eventAt(after + 1)] : []),
+    } as unknown as Store;
+    const following = hub(growing, bus);
+    const log = await following.follow(key, "default", listener);
+    const moved = new Promise<void>((resolve) => {
+      const last = {
+        ...listener,
+        moved() {
+          resolve();
+          return isThere;
+        },
+      };
+      void following.follow(key, "default", last).then(() => {
+        end = 6;
+        bus.publish(key);
+      });
+    });
+    await moved;
+    const isRead = log.next(5) instanceof Promise;
+    expect(isRead).toBe(isThere);
   });
 });

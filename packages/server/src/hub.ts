@@ -1,6 +1,7 @@
 // Follows logs for their readers. Whoever reads at the head shares one read and one encoding per commit; whoever
 // is behind reads ranges from the store at its own pace and shares those too. Nobody's events wait in a queue
-// here: the tail is a bounded cache, and a reader that falls out of it goes back to the store.
+// here: the tail is a bounded cache of what some reader has not had, and one that falls out of it goes back to the
+// store. Where all have had everything it is empty, so that what is sent at once is not kept for anybody.
 
 import type { View } from "@runwire/protocol";
 import type { Bus } from "./bus.js";
@@ -12,8 +13,8 @@ import type { RunKey, Store } from "./store.js";
 
 /** What the hub tells a reader. */
 export interface Listener {
-  /** The log has moved on. */
-  moved(): void;
+  /** The log has moved on; tells whether the reader has now had all of it. */
+  moved(): boolean;
   /** The log is no longer there. */
   gone(): void;
   /** The log could not be read on. */
@@ -157,7 +158,10 @@ function followedLog(
         }
         again = true;
         for (const range of toRanges(log.end, stretch)) push(range);
-        for (const listener of [...listeners]) listener.moved();
+        let isBehind = false;
+        // One that leaves meanwhile is not told, which is right.
+        for (const listener of listeners) if (!listener.moved()) isBehind = true;
+        if (!isBehind) forget();
       }
     } catch {
       // Each is told, and asks again by itself; why a read fails is the store's to say.
@@ -176,6 +180,11 @@ function followedLog(
     let drop = 0;
     while (tailBytes > tailBytesMax && drop < tail.length - 1) tailBytes -= tail[drop++]?.weights.all ?? 0;
     if (drop > 0) tail = tail.slice(drop);
+  }
+
+  function forget(): void {
+    tail = [];
+    tailBytes = 0;
   }
 
   function next(after: number): Range | Promise<Range | undefined> | undefined {
@@ -203,10 +212,7 @@ function followedLog(
     weights: noWeight,
     ring,
     next,
-    forget() {
-      tail = [];
-      tailBytes = 0;
-    },
+    forget,
     join(listener: Listener) {
       listeners.add(listener);
       // It may have rung while nobody listened.

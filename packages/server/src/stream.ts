@@ -209,7 +209,10 @@ export async function openStream(
   }
 
   const listener: Listener = {
-    moved: pump,
+    moved() {
+      pump();
+      return closed || (log !== undefined && cursor >= log.end);
+    },
     gone: () => close("leaving"),
     failed: () => close("broken"),
     lagBytes: () => (log === undefined || passed === undefined ? undefined : log.weights.all - passed.all),
