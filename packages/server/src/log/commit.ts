@@ -33,6 +33,7 @@ import {
   type Allowance,
   type BlobRef,
   isFeed,
+  noBlobs,
   type Place,
   type ProducerMark,
   type Record,
@@ -125,13 +126,13 @@ export function draftwork(parts: CommitParts): Draftwork {
     draft: Draft,
     covers: number | null,
     scopeText: string | null,
-    blobs: readonly BlobRef[] = [],
+    blobs = noBlobs,
   ): void {
-    const places: Place[] = [];
+    const numbered: Place[] = [];
     const { type, payload } = draft;
     for (let log: string | null = by; log !== null; ) {
       const at: Head = known(log);
-      places.push(placeIn(at, views, type));
+      numbered.push(placeIn(at, views, type));
       log = at.run.parent_id;
     }
     const producing = known(by);
@@ -139,8 +140,10 @@ export function draftwork(parts: CommitParts): Draftwork {
     for (const feed of feedsOf(producing, type, facts)) {
       const at: Head = head(feed) ?? feedHead(producing.run.tenant, feed);
       heads.set(feed, at);
-      places.push(placeIn(at, { default: true, full: false }, type));
+      numbered.push(placeIn(at, { default: true, full: false }, type));
     }
+    // A list that has grown keeps room for more, and a record is kept for long.
+    const places = numbered.slice();
     // The id is above the last one of every log it goes to, also when another writer's clock was ahead.
     for (const { log } of places) ids.raise(known(log).lastId);
     const payloadText = JSON.stringify(payload);

@@ -40,6 +40,8 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
+export const noBlobs: readonly BlobRef[] = [];
+
 /** A tool that somebody has approved for more than one call. */
 export interface Allowance {
   readonly tool: string;
@@ -68,21 +70,23 @@ export interface Record {
   readonly blobs: readonly BlobRef[];
 }
 
-/** The record as one log and view shows it, or undefined where it is not in that view. */
-export function eventAt(record: Record, place: Place, view: View): StoredEvent | undefined {
-  const pos = view === "default" ? place.defaultPos : place.fullPos;
-  if (pos === 0) return undefined;
-  return new StoredEvent(
-    record.id,
-    record.ts,
-    record.type,
-    place.log,
-    place.log === record.by ? null : record.by,
-    pos,
-    view === "default" ? place.defaultSeq : place.fullSeq,
-    record.payloadText,
-    record.scopeText,
-  );
+/** A record's numbers in a log and view that it is in. */
+export function numbersIn(
+  { places }: Record,
+  log: string,
+  view: View,
+): { readonly pos: number; readonly seq: number } {
+  const place = places.find((place) => place.log === log) as Place;
+  return view === "default"
+    ? { pos: place.defaultPos, seq: place.defaultSeq }
+    : { pos: place.fullPos, seq: place.fullSeq };
+}
+
+/** The record as a log and view that it is in shows it. */
+export function eventIn(record: Record, log: string, view: View): StoredEvent {
+  const { id, ts, type, by, payloadText, scopeText } = record;
+  const { pos, seq } = numbersIn(record, log, view);
+  return new StoredEvent(id, ts, type, log, log === by ? null : by, pos, seq, payloadText, scopeText);
 }
 
 export const envelopeBytes = 200;

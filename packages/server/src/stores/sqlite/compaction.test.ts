@@ -79,7 +79,7 @@ describe("a tree that cannot be moved", () => {
     expect(logsIn(first?.writes)).toEqual(["run_b"]);
     expect(failures).toHaveLength(1);
     first?.done();
-    expect(hot.events(tenant, "run_b", "full")).toEqual([]);
+    expect(hot.recordsOf(tenant, "run_b", "full")).toEqual([]);
     say("run_a", "run_b");
     const second = step();
     expect(logsIn(second?.writes)).toEqual(["run_b"]);

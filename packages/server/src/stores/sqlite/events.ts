@@ -2,7 +2,7 @@
 // behind that.
 
 import type { StoredEvent } from "@runwire/protocol";
-import { isFeedLog, weightOf } from "../../log/record.js";
+import { eventIn, isFeedLog, numbersIn, type Record, weightOf } from "../../log/record.js";
 import { nothing, stretchOf } from "../../log/stretch.js";
 import type { Store } from "../../store.js";
 import type { Catalogue } from "./catalogue.js";
@@ -42,51 +42,41 @@ export function events({
         // Whoever is that far behind what is kept begins anew, and is told so.
         return entries[0]?.pos === after + 1 ? stretchOf(entries) : nothing;
       }
-      const inMemory = hot.events(tenant, run_id, view);
-      const first = inMemory[0]?.pos ?? head.views[view].pos + 1;
+      const inMemory = hot.recordsOf(tenant, run_id, view);
+      const oldest = inMemory[0];
+      const first = oldest === undefined ? head.views[view].pos + 1 : numbersIn(oldest, run_id, view).pos;
       if (after + 1 < first) return segments.read(tenant, run_id, view, after);
-      return stretchOf(cut(inMemory, after + 1 - first, after, bytesMax));
+      const end = Math.min(inMemory.length, after + 1 - first + cutEvents - (after % cutEvents));
+      const read: StoredEvent[] = [];
+      for (let i = after + 1 - first, bytes = 0; i < end; i++) {
+        const e = eventIn(inMemory[i] as Record, run_id, view);
+        bytes += weightOf(e);
+        if (bytes > bytesMax && read.length > 0) break;
+        read.push(e);
+      }
+      return stretchOf(read);
     },
 
     async posOfSeq({ tenant, run_id }, view, seq) {
       const head = headOf(tenant, run_id);
       if (head === undefined) return 0;
-      const inMemory = hot.events(tenant, run_id, view);
-      const first = inMemory[0];
-      if (first === undefined || first.seq >= seq) {
+      const inMemory = hot.recordsOf(tenant, run_id, view);
+      const numbersAt = (i: number) => numbersIn(inMemory[i] as Record, run_id, view);
+      if (inMemory.length === 0 || numbersAt(0).seq >= seq) {
         const cold = segments.posOfSeq(tenant, run_id, view, seq);
         if (cold !== undefined) return cold;
       }
-      return inMemory[lowestWithSeq(inMemory, seq)]?.pos ?? head.views[view].pos;
+      // The first with at least this `seq`.
+      let low = 0;
+      let high = inMemory.length;
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if (numbersAt(middle).seq < seq) low = middle + 1;
+        else high = middle;
+      }
+      return low < inMemory.length ? numbersAt(low).pos : head.views[view].pos;
     },
 
     oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),
   };
-}
-
-function cut(
-  inMemory: readonly StoredEvent[],
-  from: number,
-  after: number,
-  bytesMax: number,
-): readonly StoredEvent[] {
-  const end = Math.min(inMemory.length, from + cutEvents - (after % cutEvents));
-  let bytes = 0;
-  for (let i = from; i < end; i++) {
-    bytes += weightOf(inMemory[i] as StoredEvent);
-    if (bytes > bytesMax && i > from) return inMemory.slice(from, i);
-  }
-  return inMemory.slice(from, end);
-}
-
-/** The index of the first event with at least this `seq`. */
-function lowestWithSeq(inMemory: readonly StoredEvent[], seq: number): number {
-  let low = 0;
-  let high = inMemory.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((inMemory[middle]?.seq ?? 0) < seq) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

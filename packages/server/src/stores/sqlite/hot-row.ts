@@ -8,7 +8,7 @@
 
 import { crc32 } from "node:zlib";
 import { type EventType, RunwireError } from "@runwire/protocol";
-import type { Place, ProducerMark, Record } from "../../log/record.js";
+import { noBlobs, type Place, type ProducerMark, type Record } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { Write } from "./schema.js";
 
@@ -57,11 +57,11 @@ export function hotRows(
     const root = rootOf(record);
     let current = open.get(tenant, root);
     if (current === undefined || current.bytes >= fullRowBytes) {
-      current = { row: firstRow + rows.length, tenant, root, records: [], bytes: 0 };
+      // A list that begins with nothing takes room for seventeen, and most rows are one record.
+      current = { row: firstRow + rows.length, tenant, root, records: [record], bytes: 0 };
       open.set(tenant, root, current);
       rows.push(current);
-    }
-    current.records.push(record);
+    } else current.records.push(record);
     current.bytes += weightOf(record);
   }
   return rows;
@@ -111,7 +111,7 @@ function recordOf(text: string): Record {
     places: (JSON.parse(places) as [string, number, number, number, number][]).map(placeOf),
     covers: covers === "" ? null : Number(covers),
     producer: mark === "" ? null : markOf(mark),
-    blobs: [],
+    blobs: noBlobs,
   };
 }
 

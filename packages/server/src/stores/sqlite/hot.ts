@@ -1,16 +1,19 @@
 // The hot part of every log, in memory: what has come since a log was last compacted. Both views and all
 // mirrors are entries of this one index; the rows behind it are only read when the server starts.
+//
+// A record is kept once, and events are made of it for who reads: an event for each view and log, and whatever was
+// parsed of it, would be most of what the server holds.
 
 import type { StoredEvent, View } from "@runwire/protocol";
-import { eventAt, isFeed, type Record } from "../../log/record.js";
+import { eventIn, isFeed, type Record } from "../../log/record.js";
 import { runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
 import type { HotRow } from "./hot-row.js";
 
-/** Events of one log and view from a position on, without a gap. */
+/** Records of one log by view, from a position on, without a gap. */
 interface HotLog {
-  readonly default: StoredEvent[];
-  readonly full: StoredEvent[];
+  readonly default: Record[];
+  readonly full: Record[];
 }
 
 /** A tree's rows, oldest first. */
@@ -33,8 +36,8 @@ export interface Hot {
   readonly records: number;
   readonly bytes: number;
   add(row: HotRow): void;
-  /** Hot events of a log, oldest first; empty where it has none. */
-  events(tenant: string, log: string, view: View): readonly StoredEvent[];
+  /** What is hot of a log, oldest first; empty where nothing is. */
+  recordsOf(tenant: string, log: string, view: View): readonly Record[];
   hasLog(tenant: string, log: string): boolean;
   /** The roots of all trees with hot rows that do not rest, the one whose rows have waited longest first. */
   roots(nowMs: number): Iterable<RunKey>;
@@ -49,7 +52,7 @@ export interface Hot {
   dropTree(tenant: string, root: string): void;
 }
 
-const none: readonly StoredEvent[] = [];
+const none: readonly Record[] = [];
 
 export function hotIndex(): Hot {
   const logs = runMap<HotLog>();
@@ -80,10 +83,8 @@ export function hotIndex(): Hot {
         log = { default: [], full: [] };
         logs.set(tenant, place.log, log);
       }
-      const inDefault = eventAt(record, place, "default");
-      if (inDefault !== undefined) log.default.push(inDefault);
-      const inFull = eventAt(record, place, "full");
-      if (inFull !== undefined) log.full.push(inFull);
+      if (place.defaultPos !== 0) log.default.push(record);
+      if (place.fullPos !== 0) log.full.push(record);
     }
   }
 
@@ -119,7 +120,7 @@ export function hotIndex(): Hot {
       bytes += row.bytes;
       for (const record of row.records) index(tenant, record);
     },
-    events: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
+    recordsOf: (tenant, log, view) => logs.get(tenant, log)?.[view] ?? none,
     hasLog: (tenant, log) => logs.has(tenant, log),
     *roots(nowMs) {
       for (const { tenant, root, restsUntilMs } of queue) {
@@ -141,9 +142,11 @@ export function hotIndex(): Hot {
       const oldest = end < 0 ? rows.slice() : rows.slice(0, Math.max(1, end));
       const events = new Map<string, { default: readonly StoredEvent[]; full: readonly StoredEvent[] }>();
       for (const [name, count] of countIn(oldest)) {
-        const log = logs.get(tenant, name);
-        const { default: inDefault = [], full: inFull = [] } = log ?? {};
-        events.set(name, { default: inDefault.slice(0, count.default), full: inFull.slice(0, count.full) });
+        const eventsOf = (view: View): readonly StoredEvent[] =>
+          (logs.get(tenant, name)?.[view] ?? none)
+            .slice(0, count[view])
+            .map((record) => eventIn(record, name, view));
+        events.set(name, { default: eventsOf("default"), full: eventsOf("full") });
       }
       return { tenant, root, rows: oldest, logs: events };
     },
