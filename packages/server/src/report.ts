@@ -1,6 +1,7 @@
 // What the operator hears: one JSON object a line on stderr, without payloads or secrets.
 
 import type { Writable } from "node:stream";
+import { RunwireError } from "@runwire/protocol";
 
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -50,6 +51,14 @@ export function linesTo(stream: Writable, dropped: (lines: number) => void): (li
 
 /** Several gateways of one process share its stderr. */
 const guarded = new WeakSet<Writable>();
+
+/** What whoever asked is told: of a bug that there was one, and the id under which the operator has the rest. */
+export function toldOf(report: Report, error: unknown, requestId: string): RunwireError {
+  if (error instanceof RunwireError) return error;
+  const told = new RunwireError("KAI-SERVER-BUG-0001", requestId);
+  report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
+  return told;
+}
 
 /**
  * Where a bug is. A parser's message quotes what it could not read, which may be anybody's secret, so of those only

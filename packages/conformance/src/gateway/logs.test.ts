@@ -110,22 +110,35 @@ describe("an answer", () => {
     );
   });
 
-  it("that is a 500 ends with the id under which the log has the rest [RW-ERR-5]", async () => {
+  it("that is a 500, or tells a WebSocket of a bug, ends with the id under which the log has the rest [RW-ERR-5]", async () => {
     const data = join(folder, "broken");
     const broken = await startServer(runwire, data, ["--durability", "os"]);
     try {
       const db = new DatabaseSync(join(data, "runwire.db"));
       db.exec("DROP TABLE tombstones");
       db.close();
-      const reply = await call(broken.url, "GET", "/v1/agent/runs/run_nobody", undefined, {
-        "X-Request-Id": "find-me",
-      });
+      const path = "/v1/agent/runs/run_nobody";
+      const reply = await call(broken.url, "GET", path, undefined, { "X-Request-Id": "find-me" });
       expect([reply.status, codeOf(reply)]).toEqual([500, "KAI-SERVER-BUG-0001"]);
       expect(messageOf(reply)).toMatch(/find-me$/);
-      await expect.poll(() => broken.stderr).toContain("\n");
-      const [line] = linesOf(broken);
-      expect(line).toMatchObject({ level: "error", what: "bug", request_id: "find-me" });
-      expect(line?.stack).toContain("no such table");
+
+      const named = { "X-Request-Id": "find-me-too" };
+      const reading = await openReading("websocket", broken.url, "/v1/agent/stream", named);
+      reading.send({ type: "subscribe", run_id: "run_nobody" });
+      await reading.until(({ heard }) => heard.length === 1);
+      reading.stop();
+      const { error } = JSON.parse(reading.heard[0]?.data ?? "") as { error: Facts };
+      expect(error).toMatchObject({
+        code: "KAI-SERVER-BUG-0001",
+        message: expect.stringMatching(/find-me-too$/) as string,
+      });
+
+      await expect.poll(() => linesOf(broken).length).toBe(2);
+      for (const [i, line] of linesOf(broken).entries()) {
+        const request_id = ["find-me", "find-me-too"][i];
+        expect(line).toMatchObject({ level: "error", what: "bug", request_id });
+        expect(line.stack).toContain("no such table");
+      }
     } finally {
       broken.kill("SIGKILL");
       await broken.exited;

@@ -9,7 +9,7 @@ import { isId, isRunId, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import type { Quotas } from "../quotas.js";
-import { type Report, stackOf } from "../report.js";
+import { type Report, toldOf } from "../report.js";
 import type { Settings } from "../settings.js";
 import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
@@ -141,7 +141,7 @@ export function httpServer(options: HttpOptions): Server {
   function fail(req: IncomingMessage, res: ServerResponse, account: Account, error: unknown): void {
     // The client has gone: there is nobody to tell, and what failed is that it went.
     if (isClosed(res)) return;
-    const told = toldOf(error, account);
+    const told = toldOf(report, error, account.requestId);
     // A stream has begun: no status is left to tell it with.
     if (res.headersSent) {
       breakOff(res);
@@ -183,14 +183,6 @@ export function httpServer(options: HttpOptions): Server {
     res.end(req.method === "HEAD" ? "" : content);
   }
 
-  // For the operator; the client is told no more than that there was one.
-  function toldOf(error: unknown, { requestId }: Account): RunwireError {
-    if (error instanceof RunwireError) return error;
-    const told = new RunwireError("KAI-SERVER-BUG-0001", requestId);
-    report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
-    return told;
-  }
-
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
@@ -210,7 +202,7 @@ export function httpServer(options: HttpOptions): Server {
       account.accepted();
     };
     upgrade(req, socket, head, account, accepted).catch((error: unknown) => {
-      const told = toldOf(error, account);
+      const told = toldOf(report, error, account.requestId);
       // No status is left to tell it with: like a response that breaks off.
       if (isOpen) {
         socket.destroy();

@@ -8,7 +8,7 @@ import { checkBody } from "../http/check.js";
 import type { Upgrade } from "../http/route.js";
 import { type Head, wasErased } from "../log/head.js";
 import { abort } from "../log/lifecycle.js";
-import { stackOf } from "../report.js";
+import { toldOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
@@ -63,7 +63,6 @@ async function obey(
     return;
   }
   const { type, id } = message;
-  const { requestId } = upgrade;
   const asked = typeof id === "string" ? id : null;
   try {
     switch (type) {
@@ -86,11 +85,8 @@ async function obey(
         );
     }
   } catch (error) {
-    const isKnown = error instanceof RunwireError;
-    const told = isKnown ? error : new RunwireError("KAI-SERVER-BUG-0001", requestId);
-    if (!isKnown)
-      rooms.report("error", "bug", { code: told.code, request_id: requestId, stack: stackOf(error) });
-    tell(ws, { type: "error", id: asked, error: told.message, code: told.code });
+    const { message: why, code } = toldOf(rooms.report, error, upgrade.requestId);
+    tell(ws, { type: "error", id: asked, error: why, code });
   }
 }
 
@@ -153,7 +149,7 @@ async function cancel(
   { id, run_id = id }: Facts,
 ): Promise<void> {
   need(caller.scopes, "control");
-  const { key } = toldOf(runs, run_id);
+  const { key } = followedAs(runs, run_id);
   await rooms.ingest.change(key, (commit) => abort(commit, key.run_id, "cancelled"));
   tell(ws, { type: "cancel_run_ack", id: run_id });
 }
@@ -193,7 +189,7 @@ async function* liveIn(rooms: Rooms, key: RunKey): AsyncGenerator<Head> {
   for (const run_id of head.children) yield* liveIn(rooms, { ...key, run_id });
 }
 
-function toldOf(runs: ReadonlyMap<string, Told>, id: unknown): Told {
+function followedAs(runs: ReadonlyMap<string, Told>, id: unknown): Told {
   const told = typeof id === "string" ? runs.get(id) : undefined;
   if (told === undefined)
     throw new RunwireError("KAI-RUN-MISSING-0001", "no run of that id is on this connection");

@@ -7,7 +7,7 @@ import { parseLine } from "../http/body.js";
 import { streamOf } from "../http/closing.js";
 import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../log/accept.js";
-import { stackOf } from "../report.js";
+import { toldOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import { draftReader } from "../routes/append.js";
 import { drained } from "./draining.js";
@@ -87,10 +87,7 @@ export async function appendSession(
     }
     await commit(reader.end());
   } catch (error) {
-    const known = error instanceof RunwireError ? error : undefined;
-    if (known === undefined)
-      report("error", "bug", { code: bug, request_id: requestId, stack: stackOf(error) });
-    res.write(`${JSON.stringify(known ?? new RunwireError(bug, requestId))}\n`);
+    res.write(`${JSON.stringify(toldOf(report, error, requestId))}\n`);
   } finally {
     remove();
     clearInterval(renewing);
@@ -144,5 +141,3 @@ function hungUp(cause: unknown): never {
 function named(error: unknown, where: string | undefined): unknown {
   return error instanceof RunwireError && where !== undefined ? error.at(where) : error;
 }
-
-const bug = "KAI-SERVER-BUG-0001";

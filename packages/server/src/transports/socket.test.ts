@@ -6,7 +6,7 @@ import type { Connection } from "../connections.js";
 import { inOrder, socketSink } from "./socket.js";
 
 /** A client whose messages wait until its tenant may ask again, and what was obeyed of them. */
-function waitingClient() {
+function waitingClient(text = "abort it") {
   const ws = Object.assign(new EventEmitter(), {
     OPEN: 1,
     readyState: 1,
@@ -28,26 +28,31 @@ function waitingClient() {
       },
     },
   };
-  const upgrade = { socket: new EventEmitter(), tenant: "acme", caller: {} };
+  const upgrade = { socket: new EventEmitter(), tenant: "acme", caller: {}, requestId: "req_a" };
   const { sink, isOver } = socketSink(rooms as never, ws as unknown as WebSocket, upgrade as never);
   let mayAsk = (): void => {};
   const asking = new Promise<void>((resolve) => {
     mayAsk = resolve;
   });
   const obeyed: string[] = [];
+  const reported: unknown[] = [];
   void inOrder(
-    { quotas: { askingLater: () => asking } as never, report() {} },
+    { quotas: { askingLater: () => asking } as never, report: (...line) => void reported.push(line) },
     ws as unknown as WebSocket,
     upgrade as never,
     isOver,
     Promise.resolve(),
-    async (text) => void obeyed.push(text),
+    async (text) => {
+      if (text === "stumble") throw new TypeError("not foreseen");
+      obeyed.push(text);
+    },
   );
-  ws.emit("message", "abort it", false);
+  ws.emit("message", text, false);
   return {
     ws,
     sink,
     connection: added[0] as Connection,
+    reported,
     async obeyed() {
       mayAsk();
       await new Promise((resolve) => setImmediate(resolve));
@@ -78,4 +83,12 @@ it("a client that sends bytes is obeyed no more, and nothing is read for it whil
   ws.emit("message", "start a run", false);
   expect(sink.isFull()).toBe(true);
   expect(await obeyed()).toEqual([]);
+});
+
+it("a bug in what obeys a client is told under the id of its request, and ends the connection", async () => {
+  const { ws, reported, obeyed } = waitingClient("stumble");
+  expect(await obeyed()).toEqual([]);
+  const stack = expect.stringContaining("not foreseen") as string;
+  expect(reported).toEqual([["error", "bug", { code: "KAI-SERVER-BUG-0001", request_id: "req_a", stack }]]);
+  expect(ws.readyState).toBe(2);
 });

@@ -60,7 +60,7 @@ export function acceptor(
 export async function inOrder(
   { quotas, report }: Pick<Rooms, "quotas" | "report">,
   ws: WebSocket,
-  { socket, tenant }: Pick<Upgrade, "socket" | "tenant">,
+  { socket, tenant, requestId }: Pick<Upgrade, "socket" | "tenant" | "requestId">,
   isOver: () => boolean,
   before: Promise<void>,
   obey: (text: string) => Promise<void>,
@@ -82,7 +82,8 @@ export async function inOrder(
         if (waiting === 0) ws.resume();
       })
       .catch((error: unknown) => {
-        report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
+        const code = "KAI-SERVER-BUG-0001";
+        report("error", "bug", { code, request_id: requestId, stack: stackOf(error) });
         ws.close(closeCodes.broken);
       });
   });

@@ -7,7 +7,7 @@ import { mayOpen } from "../auth/gate.js";
 import { badParam } from "../http/check.js";
 import { backpressureOf, checkSnapshot, cursorText, viewOf } from "../http/query.js";
 import type { Upgrade } from "../http/route.js";
-import { stackOf } from "../report.js";
+import { toldOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { ManyQuery, RunStreamQuery } from "../routes/streams.js";
 import { openStream } from "../stream.js";
@@ -95,7 +95,7 @@ async function addAll(many: Mux, members: readonly Member[]): Promise<void> {
 async function obey(
   rooms: Rooms,
   options: MuxOptions,
-  { caller }: Pick<Upgrade, "caller">,
+  { caller, requestId }: Pick<Upgrade, "caller" | "requestId">,
   many: Mux,
   ws: WebSocket,
   text: string,
@@ -117,12 +117,8 @@ async function obey(
     } else if (message.type === "unsubscribe") many.remove(run_id);
     else throw badParam("`type`", "takes subscribe or unsubscribe");
   } catch (error) {
-    const known = error instanceof RunwireError;
-    if (!known) rooms.report("error", "bug", { code: "KAI-SERVER-BUG-0001", stack: stackOf(error) });
-    const told = known ? error : new RunwireError("KAI-SERVER-BUG-0001");
-    ws.send(
-      JSON.stringify({ type: "error", run_id: typeof run_id === "string" ? run_id : null, ...told.toJSON() }),
-    );
+    const told = toldOf(rooms.report, error, requestId).toJSON();
+    ws.send(JSON.stringify({ type: "error", run_id: typeof run_id === "string" ? run_id : null, ...told }));
   }
 }
 
