@@ -17,18 +17,10 @@ import {
   newFold,
   RunwireError,
 } from "@runwire/protocol";
+import { advance, withProducer } from "./advance.js";
 import { feedsOf, shownIn } from "./feeds.js";
 import { type Group, groupBefore, joinedChars, joinedPayload } from "./groups.js";
-import {
-  advance,
-  checkLive,
-  endsBetween,
-  feedHead,
-  firstHead,
-  type Head,
-  nextIn,
-  withProducer,
-} from "./head.js";
+import { checkLive, endsBetween, feedHead, firstHead, type Head, nextIn } from "./head.js";
 import {
   type Allowance,
   type BlobRef,

@@ -1,7 +1,8 @@
 import type { EventType, Facts } from "@runwire/protocol";
 import { newFold } from "@runwire/protocol";
 import { expect, it } from "vitest";
-import { advance, feedHead, type Head } from "./head.js";
+import { advance } from "./advance.js";
+import { feedHead, type Head } from "./head.js";
 import type { Record } from "./record.js";
 
 const run_id = "run_a";
