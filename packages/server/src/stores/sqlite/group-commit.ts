@@ -9,36 +9,38 @@
 // on the batch that is being written: where that fails, it is decided anew. And nobody is refused because of something
 // that is not stored: a refusal is told with the batch that it was decided in.
 
-import { type IdSource, RunwireError } from "@runwire/protocol";
+import { RunwireError } from "@runwire/protocol";
 import type { Clock } from "../../clock.js";
-import { type Commit, draftwork } from "../../log/commit.js";
-import { endsBetween, type Head } from "../../log/head.js";
-import type { Record } from "../../log/record.js";
+import type { Commit } from "../../log/commit.js";
+import type { Head } from "../../log/head.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { RunMap } from "../../run-map.js";
 import { InDoubt, type StoreObserver } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
-import { type Batch, changesLogs, type KeptHead, newBatch, writesOf } from "./batch.js";
+import { type Batch, changesLogs, writesOf } from "./batch.js";
 import type { Compaction, CompactionStep, HeadOf } from "./compaction.js";
+import {
+  type DecidingParts,
+  decide,
+  type Gathering,
+  isDecided,
+  isEmpty,
+  newGathering,
+  type OtherRows,
+  type Waiting,
+} from "./gathering.js";
 import type { Hot } from "./hot.js";
 import { type HotRow, hotRows } from "./hot-row.js";
 import type { Write } from "./schema.js";
-import type { Watch } from "./watch.js";
 import type { Writer } from "./writer.js";
 
-export interface GroupCommitParts {
+export interface GroupCommitParts extends DecidingParts {
   readonly clock: Clock;
   readonly age: AgeClock;
-  readonly ids: IdSource;
   readonly heads: RunMap<Head>;
   readonly hot: Hot;
-  readonly watch: Watch;
   readonly writer: Writer;
   readonly compact: Compaction;
-  /** A head of any run, live or not. */
-  readonly headOf: HeadOf;
-  readonly isErased: (tenant: string, run_id: string) => boolean;
-  readonly createdUnder: (tenant: string, key: string) => RunRecord | undefined;
   /** The last hot row that was ever given out. */
   readonly lastRow: number;
   readonly moved: (head: Head) => void;
@@ -61,41 +63,11 @@ export interface GroupCommit {
   finish(): Promise<void>;
 }
 
-interface Waiting {
-  readonly tenant: string;
-  readonly sinceMs: number;
-  readonly decide: (commit: Commit) => unknown;
-  resolve(value: unknown): void;
-  reject(error: unknown): void;
-}
-
-interface OtherRows {
-  readonly list: readonly Write[];
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
-interface Decided {
-  readonly of: Waiting;
-  readonly value: unknown;
-}
-
-interface Refused {
-  readonly of: Waiting;
-  readonly error: unknown;
-}
-
-/** A batch, and who waits for it. */
-interface Gathering extends Batch {
-  readonly asked: (Decided | Refused)[];
-  readonly also: OtherRows[];
-}
-
 /** After a step of compaction that failed. */
 const compactPauseMs = 10_000;
 
 export function groupCommit(parts: GroupCommitParts): GroupCommit {
-  const { clock, age, ids, heads, hot, watch, writer, compact, headOf, isErased, moved, observe } = parts;
+  const { clock, age, heads, hot, watch, writer, compact, headOf, moved, observe } = parts;
   let { lastRow } = parts;
   let waiting: Waiting[] = [];
   let others: OtherRows[] = [];
@@ -162,61 +134,7 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       for (const row of rows.list) gathering.others.push(row);
     }
     const nowMs = clock.now();
-    for (const of of asked) decide(of, nowMs);
-  }
-
-  function decide(of: Waiting, nowMs: number): void {
-    const { tenant } = of;
-    const { records, created, allowed, keyed, born, fresh, kept, asked } = gathering;
-    const now = (log: string): Head | undefined =>
-      fresh.get(tenant, log) ?? writing?.fresh.get(tenant, log) ?? headOf(tenant, log);
-    const bornIn = (batch: Batch | undefined): number => batch?.born.get(tenant) ?? 0;
-    const isWritten = (log: string): boolean =>
-      fresh.has(tenant, log) || writing?.fresh.has(tenant, log) === true;
-    const by = (run_id: string) => (record: Record) => record.by === run_id && record.tenant === tenant;
-    const draft = draftwork({
-      nowMs,
-      ids,
-      headOf: now,
-      storedHeadOf: (log) => headOf(tenant, log),
-      unstoredOf: (run_id) =>
-        isWritten(run_id) ? [...(writing?.records ?? []), ...records].filter(by(run_id)) : [],
-      isTaken: (run_id) => now(run_id) !== undefined || isErased(tenant, run_id),
-      // Whoever has just written to it has renewed it, or does so when told that it is stored.
-      leaseLost: (run_id) =>
-        !isWritten(run_id) && untold?.fresh.has(tenant, run_id) !== true && watch.leaseLost(tenant, run_id),
-      createdUnder: (key) =>
-        keyed.get(tenant, key) ?? writing?.keyed.get(tenant, key) ?? parts.createdUnder(tenant, key),
-      liveRuns: () => watch.liveRuns(tenant) + bornIn(writing) + bornIn(gathering),
-    });
-    try {
-      const value = of.decide(draft.commit);
-      // An ended run is stored as such, with its head, in the commit that ends it. Looked for before anything is taken
-      // over: a head that cannot be read, or made a text, refuses this append as a whole.
-      const keeping: KeptHead[] = [];
-      let ended = 0;
-      for (const [log, head] of draft.heads) {
-        const ends = endsBetween(now(log), head);
-        if (ends) ended += 1;
-        if (ends || draft.kept.has(log) || kept.has(tenant, log))
-          keeping.push({ head, text: JSON.stringify(head) });
-      }
-      for (const record of draft.records) records.push(record);
-      for (const run of draft.created) {
-        created.push(run);
-        if (run.idempotency !== null) keyed.set(tenant, run.idempotency.key, run);
-      }
-      for (const allowance of draft.allowed) allowed.push({ tenant, allowance });
-      for (const one of keeping) kept.set(tenant, one.head.run.run_id, one);
-      for (const [log, head] of draft.heads) fresh.set(tenant, log, head);
-      const more = draft.created.length - ended;
-      if (more !== 0) born.set(tenant, bornIn(gathering) + more);
-      asked.push({ of, value });
-    } catch (error) {
-      // Told at once where it rests on nothing that may fail: a disk that fails every batch would keep it for ever.
-      if (writing === undefined && !changesLogs(gathering)) of.reject(error);
-      else asked.push({ of, error });
-    }
+    for (const of of asked) decide(of, { gathering, writing, untold }, parts, nowMs);
   }
 
   async function flush(): Promise<void> {
@@ -350,17 +268,4 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       });
     },
   };
-}
-
-function newGathering(): Gathering {
-  return { ...newBatch(), asked: [], also: [] };
-}
-
-/** Whether nobody waits for it. */
-function isEmpty({ asked, also }: Gathering): boolean {
-  return asked.length === 0 && also.length === 0;
-}
-
-function isDecided(one: Decided | Refused): one is Decided {
-  return "value" in one;
 }
