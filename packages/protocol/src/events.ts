@@ -1,7 +1,7 @@
 // What a run is made of. The eight core types are the public agent-stream contract; the extended types
 // say what the other protocols can say and the core cannot. Wire field names are kept in memory.
 
-import { isFinal, isRunState, type RunState } from "./state.js";
+import { type FinalState, isFinal, isRunState, type RunState } from "./state.js";
 
 /** Payloads whose members belong to their producer: kept as they are, read by dialects. */
 export interface Facts {
@@ -329,8 +329,11 @@ export function is(e: { type: EventType }, type: NamedType): boolean {
   return e.type === type;
 }
 
+/** The end of a run. */
+type End = Event<"run.lifecycle"> & { readonly payload: { readonly state: FinalState } };
+
 /** An event ends a run only if that run itself produced it. */
-export function endsRun(e: Event): boolean {
+export function endsRun(e: Event): e is End {
   if (e.child_id !== null || !is(e, "run.lifecycle")) return false;
   const { state } = e.payload;
   // What a foreign log holds may be no state at all.

@@ -166,7 +166,7 @@ function isTaskTooMany(tasks: Tasks, { scope }: Event): boolean {
 
 function isFailure(e: Event): boolean {
   if (is(e, "tool.end")) return !e.payload.ok;
-  if (endsRun(e)) return is(e, "run.lifecycle") && e.payload.state === "error";
+  if (endsRun(e)) return e.payload.state === "error";
   return /^(?:model\.failed|runtime\.error|task\.attempt\.failed|got\.node_failed)$/.test(e.type);
 }
 

@@ -13,6 +13,9 @@ export const runStates = [
 
 export type RunState = (typeof runStates)[number];
 
+/** Those that nothing follows. */
+export type FinalState = Extract<RunState, "done" | "aborted" | "error">;
+
 const moves: { readonly [from in RunState]: readonly RunState[] } = {
   planning: ["awaiting_approval", "running", "aborted", "error"],
   awaiting_approval: ["running", "planning", "aborted", "error"],
@@ -28,7 +31,7 @@ export function mayMove(from: RunState, to: RunState): boolean {
   return moves[from].includes(to);
 }
 
-export function isFinal(state: RunState): boolean {
+export function isFinal(state: RunState): state is FinalState {
   return moves[state].length === 0;
 }
 

@@ -7,6 +7,7 @@
 //
 // Ages are the store's: no clock that jumps makes anything old.
 
+import type { FinalState } from "@runwire/protocol";
 import type { Clock } from "./clock.js";
 import type { Report } from "./report.js";
 import type { EndedTree, RetentionDays, RunKey, Store, TreeQuery } from "./store.js";
@@ -52,7 +53,7 @@ const batchesPerSweepMax = 20;
 const sweptTenantsMax = 500;
 const restMs = 60 * 60 * 1000;
 const restingMax = 10_000;
-const states: readonly TreeQuery["state"][] = ["done", "aborted", "error"];
+const states: readonly FinalState[] = ["done", "aborted", "error"];
 
 export function retention(store: Store, clock: Clock, report: Report, defaults: RetentionDays): Retention {
   let sweptMs = Number.NEGATIVE_INFINITY;
@@ -202,8 +203,7 @@ interface Queries {
 }
 
 function queries(days: RetentionDays): Queries {
-  const keptMs = (state: TreeQuery["state"]): number =>
-    (days[`${state}_days`] ?? Number.POSITIVE_INFINITY) * dayMs;
+  const keptMs = (state: FinalState): number => (days[`${state}_days`] ?? Number.POSITIVE_INFINITY) * dayMs;
   const fullMs = (days.full_days ?? Number.POSITIVE_INFINITY) * dayMs;
   return {
     trees: states

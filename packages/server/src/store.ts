@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/src/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import { type InboxItem, type RunState, RunwireError, type View } from "@runwire/protocol";
+import { type FinalState, type InboxItem, RunwireError, type View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head } from "./log/head.js";
 import type { Allowance, BlobRef } from "./log/record.js";
@@ -122,7 +122,7 @@ export interface RetentionDays {
 }
 
 export interface TreeQuery {
-  readonly state: Extract<RunState, "done" | "aborted" | "error">;
+  readonly state: FinalState;
   /** How long ago its root has ended, at least, and less than. */
   readonly ageMsMin: number;
   readonly ageMsMax?: number;

@@ -7,16 +7,14 @@ import {
   type Event,
   endsRun,
   type Facts,
+  type FinalState,
   idSource,
   is,
   isFinal,
   parseDraft,
-  type RunState,
   RunwireError,
 } from "@runwire/protocol";
 import { type Begun, fitting, requestKey } from "./fitting.js";
-
-export type End = Extract<RunState, "done" | "error" | "aborted">;
 
 export interface Written {
   /** Resolves when there is room for more. Throws a RunwireError where the event could not be stored. */
@@ -26,7 +24,7 @@ export interface Written {
   /** Whether its end is still to come, from the wire or from anybody else. */
   readonly isOpen: boolean;
   /** How it ended, and whether the wire had said so. */
-  readonly end: Promise<{ readonly state: End; readonly isOurs: boolean }>;
+  readonly end: Promise<{ readonly state: FinalState; readonly isOurs: boolean }>;
 }
 
 export interface WrittenOptions {
@@ -160,7 +158,7 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
   if (begun.state === "paused") gate.shut();
   if (begun.state === "redirecting") goOn();
 
-  async function followToEnd(): Promise<{ readonly state: End; readonly isOurs: boolean }> {
+  async function followToEnd(): Promise<{ readonly state: FinalState; readonly isOurs: boolean }> {
     let state = options.dialect.first;
     const source = sseSource({ ...endpoint, run_id, dialect: "runwire", backpressure: "lossless" });
     for await (const item of follow(source, { signal: over.signal })) {
@@ -173,13 +171,13 @@ export function writeRun(endpoint: Endpoint, run_id: string, options: WrittenOpt
       const isNews = event.pos > begun.pos;
       if (isNews && isAnswer(event, answered))
         options.answers?.(messages.map(({ data }) => `${data}\n`).join(""));
-      if (endsRun(event) && is(event, "run.lifecycle")) {
+      if (endsRun(event)) {
         const isOurs = !isOpen;
         isOpen = false;
         gate.open();
         // Nothing more can be stored, and no lease is there to renew.
         over.abort();
-        return { state: event.payload.state as End, isOurs };
+        return { state: event.payload.state, isOurs };
       }
       if (!isNews) continue;
       if (event.child_id === null) hear(event);

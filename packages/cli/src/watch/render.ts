@@ -295,8 +295,7 @@ function moved(
     return then(next, isTold ? [] : [stateLine(label, state, reason)], change);
   }
   if (isEnd) {
-    const end = state as NonNullable<Timeline["end"]>;
-    return then({ ...next, end }, endLine(next, state, reason, nowMs - beganMs), change);
+    return then({ ...next, end: state }, endLine(next, state, reason, nowMs - beganMs), change);
   }
   if (voice.state === null) {
     return then(

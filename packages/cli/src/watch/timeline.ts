@@ -1,7 +1,7 @@
 // What a watcher remembers of a run: for each run of the tree what it is in the middle of, what waits for a person,
 // and what the end will add up to. Whatever is finished has become a line and is forgotten.
 
-import type { RunState, Usage } from "@runwire/protocol";
+import type { FinalState, RunState, Usage } from "@runwire/protocol";
 import type { Line } from "./line.js";
 
 export interface Timeline {
@@ -15,7 +15,7 @@ export interface Timeline {
   readonly asked: boolean;
   readonly beganMs: number | null;
   /** How the run ended. */
-  readonly end: Extract<RunState, "done" | "error" | "aborted"> | null;
+  readonly end: FinalState | null;
 }
 
 /** One run of the tree, as far as it is in the middle of something. */

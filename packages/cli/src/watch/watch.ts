@@ -2,7 +2,7 @@
 // is `render`'s and `liveLines`' to say.
 
 import { type Endpoint, follow, gateway, sseSource } from "@runwire/client";
-import { RunwireError } from "@runwire/protocol";
+import { type FinalState, RunwireError } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 import { listenToKeys } from "./keyboard.js";
 import type { Line } from "./line.js";
@@ -13,7 +13,7 @@ import { press, promptLine, type Reply } from "./prompt.js";
 import { render } from "./render.js";
 import { ownScreen } from "./screen.js";
 import { whenSuspended } from "./suspend.js";
-import { type Ask, askKey, firstTimeline, type Manner, type Timeline } from "./timeline.js";
+import { type Ask, askKey, firstTimeline, type Manner } from "./timeline.js";
 
 export interface WatchOptions {
   readonly full: boolean;
@@ -28,7 +28,7 @@ export async function watch(
   endpoint: Endpoint,
   run_id: string,
   options: WatchOptions,
-): Promise<Timeline["end"]> {
+): Promise<FinalState | null> {
   const { stdin } = process;
   const { screen, live } = ownScreen();
   const prompts = live && stdin.isTTY === true;

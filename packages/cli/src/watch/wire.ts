@@ -2,9 +2,8 @@
 // dialect is read by one way, across reconnects too.
 
 import { type Endpoint, follow, sseSource } from "@runwire/client";
-import { type Dialect, endsRun, is } from "@runwire/protocol";
+import { type Dialect, endsRun, type FinalState } from "@runwire/protocol";
 import { onLoss, sayLoss } from "./loss.js";
-import type { Timeline } from "./timeline.js";
 
 export interface WireOptions {
   readonly dialect: Dialect;
@@ -25,9 +24,9 @@ export async function followWire(
   run_id: string,
   { dialect, full, signal }: WireOptions,
   to: WireListener,
-): Promise<Timeline["end"]> {
+): Promise<FinalState | null> {
   let state = dialect.first;
-  let end: Timeline["end"] = null;
+  let end: FinalState | null = null;
   const source = sseSource({
     ...endpoint,
     run_id,
@@ -48,9 +47,7 @@ export async function followWire(
     const [next, messages] = dialect.step(state, item.event);
     state = next;
     if (messages.length > 0) to.lines(messages.map(({ data }) => `${data}\n`).join(""));
-    if (endsRun(item.event) && is(item.event, "run.lifecycle")) {
-      end = item.event.payload.state as Timeline["end"];
-    }
+    if (endsRun(item.event)) end = item.event.payload.state;
   }
   return end;
 }
