@@ -12,6 +12,7 @@ import {
   isId,
   isObject,
   logReader,
+  messageOf,
   RunwireError,
 } from "@runwire/protocol";
 import type { Command } from "commander";
@@ -145,7 +146,7 @@ function openRuns(endpoint: Endpoint, dialect: Dialect, flags: IngestFlags, onSt
     const { state, ...there } = isGiven ? begunIn(await gateway(endpoint).getRun(run_id)) : justBegun;
     if (isFinal(state)) throw new RunwireError("KAI-RUN-ENDED-0001", `${run_id} is ${state}`);
     const failed = (error: unknown): void => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       process.stderr.write(`runwire: ${run_id}: ${oneLine(why)}\n`);
       exitCode = Math.max(exitCode, 1);
       onStopped();

@@ -1,7 +1,14 @@
 // Why there is no answer, as data: the error a caller may meet, and whether the same request may succeed
 // later. The server's word on `retry` holds; where something else answered, the status decides.
 
-import { type ErrorCode, errorTable, isErrorCode, isObject, RunwireError } from "@runwire/protocol";
+import {
+  type ErrorCode,
+  errorTable,
+  isErrorCode,
+  isObject,
+  messageOf,
+  RunwireError,
+} from "@runwire/protocol";
 import { limits } from "./limits.js";
 
 export interface Refusal {
@@ -43,8 +50,7 @@ export function errorIn(
 }
 
 export function unreachable(url: string, cause: unknown): Refusal {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return { ok: false, error: foreign(true, `${url}: ${why}`, cause), again: true, retryMs: 0 };
+  return { ok: false, error: foreign(true, `${url}: ${messageOf(cause)}`, cause), again: true, retryMs: 0 };
 }
 
 /** A header that no request can carry; its value is not said. */

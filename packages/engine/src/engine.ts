@@ -1,7 +1,7 @@
 // The built-in agent: it writes the runs that are its own, each in a loop of its own, and takes up again what a
 // restart has left unfinished.
 
-import { idSource, isNamedBy, RunwireError } from "@runwire/protocol";
+import { idSource, isNamedBy, messageOf, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
 import { hasPrice } from "./budget.js";
@@ -13,7 +13,6 @@ import { commandHook, type HookCommand } from "./hooks/command.js";
 import { inputCheckHook } from "./hooks/input-check.js";
 import { limits } from "./limits.js";
 import { drive, type LoopParts } from "./loop.js";
-import { messageOf } from "./message-of.js";
 import type { Model } from "./model.js";
 import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";

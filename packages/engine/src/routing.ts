@@ -1,9 +1,8 @@
 // Which model a run speaks to: the one it asked for, and when that is given up on, the next of its fallbacks, which goes
 // on from what was said. Each decision is an event, so whoever takes the run up keeps to it.
 
-import type { Draft, Facts } from "@runwire/protocol";
+import { type Draft, type Facts, messageOf } from "@runwire/protocol";
 import type { Course } from "./course.js";
-import { messageOf } from "./message-of.js";
 import type { Model } from "./model.js";
 
 export interface Candidate {

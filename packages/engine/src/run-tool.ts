@@ -1,11 +1,10 @@
 // One run of a tool: what it says goes into the log as it comes, and what it comes to is handed back.
 
-import type { Facts } from "@runwire/protocol";
+import { type Facts, messageOf } from "@runwire/protocol";
 import type { CallWork } from "./call-work.js";
 import { clarify, clarifyTool } from "./clarify.js";
 import { limits } from "./limits.js";
 import type { Loop } from "./loop.js";
-import { messageOf } from "./message-of.js";
 import { violationIn } from "./sandbox.js";
 import { spawnTool, waitForChild } from "./spawn.js";
 import { spoken } from "./spoken.js";

@@ -521,6 +521,11 @@ export function malformed(what: string): RunwireError {
   return new RunwireError("KAI-STREAM-PROTO-0001", what);
 }
 
+/** What whatever was thrown says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(errorTable, value);
 }

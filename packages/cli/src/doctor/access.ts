@@ -1,8 +1,9 @@
 // Who may come in: the auth mode against the address, and what that mode needs.
 
 import { join } from "node:path";
+import { messageOf } from "@runwire/protocol";
 import { checkSettings, type KeyRecord, readKeys, systemClock } from "@runwire/server/operate";
-import { type Check, daysUntil, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
+import { type Check, daysUntil, doubtful, type Facts, type Finding, right, wrong } from "./finding.js";
 
 const keySoonMs = 14 * 86_400_000;
 /** More than these are counted, not named. */
@@ -24,7 +25,7 @@ function open({ settings }: Facts): Finding {
     // A server takes fewer names than there are; its files are looked at elsewhere.
     checkSettings({ ...settings, tlsCert: null, tlsKey: null });
   } catch (error) {
-    return wrong("access", `a server does not start so: ${why(error)}`, todo);
+    return wrong("access", `a server does not start so: ${messageOf(error)}`, todo);
   }
   return right("access", `open: whoever is on this machine may do everything, through ${host} only`);
 }
@@ -42,7 +43,7 @@ function keys({ settings, nowMs }: Facts): readonly Finding[] {
     return judgeKeys(readKeys(path), nowMs);
   } catch (error) {
     const todo = `mend it, or move it away and make new keys: ${makeKey}`;
-    return [wrong("keys", `${why(error)}; a server does not start with it`, todo)];
+    return [wrong("keys", `${messageOf(error)}; a server does not start with it`, todo)];
   }
 }
 
@@ -80,7 +81,7 @@ async function tokens({ settings }: Facts): Promise<readonly Finding[]> {
       clock: systemClock,
     }).close();
   } catch (error) {
-    return [wrong("tokens", why(error), "set RUNWIRE_JWT_SECRET or --jwks-url")];
+    return [wrong("tokens", messageOf(error), "set RUNWIRE_JWT_SECRET or --jwks-url")];
   }
   const of = `tokens of ${jwtIssuer} for ${jwtAudience}`;
   return [jwksUrl === null ? right("tokens", `${of}, signed with a secret`) : await published(of, jwksUrl)];
@@ -95,7 +96,7 @@ async function published(of: string, jwksUrl: string): Promise<Finding> {
     return wrong("tokens", says, "publish a public RSA, P-256 or Ed25519 key whose `use` is `sig`");
   } catch (error) {
     const todo = "check --jwks-url, and that this machine may reach it";
-    return wrong("tokens", `the keys at ${jwksUrl} cannot be fetched (${why(error)})`, todo);
+    return wrong("tokens", `the keys at ${jwksUrl} cannot be fetched (${messageOf(error)})`, todo);
   }
 }
 

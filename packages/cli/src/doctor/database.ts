@@ -2,8 +2,9 @@
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@runwire/protocol";
 import { type DatabaseFacts, inspectDatabase, isLocked } from "@runwire/server/operate";
-import { type Check, doubtful, type Finding, inWords, right, why, wrong } from "./finding.js";
+import { type Check, doubtful, type Finding, inWords, right, wrong } from "./finding.js";
 
 const walBytesDoubtful = 256 * 1024 ** 2;
 /** Looking through more than this holds up a running server's checkpoints for too long. */
@@ -18,7 +19,11 @@ export const database: Check = ({ settings, nowMs }) => {
     facts = inspectDatabase(path, statSync(path).size <= lookBytesMax || !isLocked(path));
   } catch (error) {
     return [
-      wrong("database", `${path} cannot be read (${why(error)})`, "restore the data folder from a copy"),
+      wrong(
+        "database",
+        `${path} cannot be read (${messageOf(error)})`,
+        "restore the data folder from a copy",
+      ),
     ];
   }
   return facts === undefined ? [] : judgeDatabase(path, facts, nowMs);

@@ -1,12 +1,13 @@
 // `runwire doctor`: says what is right, doubtful and wrong with an installation, and what to do about it.
 
+import { messageOf } from "@runwire/protocol";
 import { systemClock } from "@runwire/server/operate";
 import type { Command } from "commander";
 import { addSettingOptions } from "../setting-options.js";
 import { type Paint, paintFor, printable } from "../terminal.js";
 import { access } from "./access.js";
 import { database } from "./database.js";
-import { type Check, type Facts, type Finding, why, wrong } from "./finding.js";
+import { type Check, type Facts, type Finding, wrong } from "./finding.js";
 import { folder } from "./folder.js";
 import { hooks } from "./hooks.js";
 import { diskSpace, nodeVersion, openFiles } from "./machine.js";
@@ -68,7 +69,7 @@ export async function examine(facts: Facts, by = checks): Promise<readonly Findi
       all.push(...(await check(facts)));
     } catch (error) {
       // One check that cannot be made must not hide what the others say.
-      all.push(wrong(about, `this could not be checked (${why(error)})`, "mend what the message says"));
+      all.push(wrong(about, `this could not be checked (${messageOf(error)})`, "mend what the message says"));
     }
   }
   return all;

@@ -32,10 +32,6 @@ export function wrong(about: string, says: string, todo: string): Finding {
   return { result: "wrong", about, says, todo };
 }
 
-export function why(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
 
 export function inWords(bytes: number): string {

@@ -2,7 +2,8 @@
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type Check, doubtful, type Finding, right, why, wrong } from "./finding.js";
+import { messageOf } from "@runwire/protocol";
+import { type Check, doubtful, type Finding, right, wrong } from "./finding.js";
 
 const otherPeople = 0o077;
 
@@ -57,6 +58,6 @@ function writeProblem(path: string): string | undefined {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     return undefined;
   } catch (error) {
-    return why(error);
+    return messageOf(error);
   }
 }

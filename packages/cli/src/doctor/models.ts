@@ -1,6 +1,7 @@
 // Which model a run gets that asks for none, and those that go on where one is given up on.
 
-import { type Check, doubtful, type Finding, right, why, wrong } from "./finding.js";
+import { messageOf } from "@runwire/protocol";
+import { type Check, doubtful, type Finding, right, wrong } from "./finding.js";
 
 const todo = "mend it; the server does not start until then";
 
@@ -22,13 +23,13 @@ export const models: Check = async ({ env, settings }) => {
   try {
     findings.push(standard());
   } catch (error) {
-    findings.push(wrong("models", why(error), todo));
+    findings.push(wrong("models", messageOf(error), todo));
   }
   for (const name of settings.fallbackModels) {
     try {
       chooseModel(name, { env, demo });
     } catch (error) {
-      findings.push(wrong("models", `fallback model ${why(error)}`, todo));
+      findings.push(wrong("models", `fallback model ${messageOf(error)}`, todo));
     }
   }
   return findings;

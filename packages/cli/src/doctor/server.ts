@@ -4,8 +4,9 @@ import { get as getHttp } from "node:http";
 import { get as getHttps } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { messageOf } from "@runwire/protocol";
 import { isLocked } from "@runwire/server/operate";
-import { type Check, doubtful, type Facts, type Finding, right, why, wrong } from "./finding.js";
+import { type Check, doubtful, type Facts, type Finding, right, wrong } from "./finding.js";
 
 const answerMs = 3000;
 const answerBytesMax = 64 * 1024;
@@ -28,7 +29,7 @@ export const server: Check = async (facts) => {
     hasLock = isLocked(join(dataFolder, "runwire.db"));
   } catch (error) {
     const todo = "make the data folder's files readable for the user that runs the server";
-    return [wrong("server", `whether one has the data cannot be told (${why(error)})`, todo)];
+    return [wrong("server", `whether one has the data cannot be told (${messageOf(error)})`, todo)];
   }
   // A free port is picked at the start, and nobody can tell which it was.
   if (port === 0)

@@ -1,8 +1,9 @@
 // The settings as a server would read them, but with every mistake told and not only the first.
 
+import { messageOf } from "@runwire/protocol";
 import { type AllSettings, allDefaults } from "../setting-rows.js";
 import { readEach } from "../settings.js";
-import { type Finding, right, why, wrong } from "./finding.js";
+import { type Finding, right, wrong } from "./finding.js";
 
 interface Flags {
   readonly [flag: string]: unknown;
@@ -15,7 +16,7 @@ export function settingsWithFindings(
 ): { readonly settings: AllSettings; readonly findings: readonly Finding[] } {
   const findings: Finding[] = [];
   const tell = (error: unknown): void => {
-    findings.push(wrong("settings", why(error), "mend it; `runwire serve --help` lists all settings"));
+    findings.push(wrong("settings", messageOf(error), "mend it; `runwire serve --help` lists all settings"));
   };
   const given = Object.entries(flags).filter(([flag, value]) => {
     try {
@@ -23,7 +24,7 @@ export function settingsWithFindings(
       return true;
     } catch (error) {
       // The file's mistakes come up again and again here; they are told below.
-      if (!why(error).startsWith("--")) return true;
+      if (!messageOf(error).startsWith("--")) return true;
       tell(error);
       return false;
     }
@@ -33,7 +34,7 @@ export function settingsWithFindings(
       readEach({}, { [name]: value });
       return true;
     } catch (error) {
-      if (!why(error).startsWith(name)) return true;
+      if (!messageOf(error).startsWith(name)) return true;
       tell(error);
       return false;
     }

@@ -2,7 +2,8 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { type Check, daysUntil, doubtful, type Finding, right, why, wrong } from "./finding.js";
+import { messageOf } from "@runwire/protocol";
+import { type Check, daysUntil, doubtful, type Finding, right, wrong } from "./finding.js";
 
 const endsSoonMs = 21 * 86_400_000;
 const anyone = 0o007;
@@ -19,13 +20,17 @@ export const tls: Check = ({ settings, nowMs }) => {
   try {
     certificate = new X509Certificate(readFileSync(tlsCert));
   } catch (error) {
-    return [wrong("tls", `${tlsCert} is no readable certificate (${why(error)})`, "give a PEM file")];
+    return [wrong("tls", `${tlsCert} is no readable certificate (${messageOf(error)})`, "give a PEM file")];
   }
   try {
     key = createPrivateKey(readFileSync(tlsKey));
   } catch (error) {
     return [
-      wrong("tls", `${tlsKey} is no readable key (${why(error)})`, "give a PEM file without a password"),
+      wrong(
+        "tls",
+        `${tlsKey} is no readable key (${messageOf(error)})`,
+        "give a PEM file without a password",
+      ),
     ];
   }
   return [...judgeCertificate(tlsCert, certificate, key, nowMs), ...judgeKeyMode(tlsKey)];

@@ -9,6 +9,7 @@ import {
   type NodeConnectionOptions,
 } from "@nats-io/transport-node";
 import { backoff, systemClock, wait } from "@runwire/client";
+import { messageOf } from "@runwire/protocol";
 
 export interface NatsFlags {
   readonly nats: string;
@@ -54,7 +55,7 @@ export async function connectNats(
     } catch (error) {
       if (error instanceof AuthorizationError)
         throw new Error(`NATS at ${name} refuses these credentials; check RUNWIRE_NATS, --creds and --cert`);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       say(
         `NATS at ${name} cannot be reached (${why === "timeout" ? "it does not speak NATS, or too slowly" : why}); trying again in ${pause.ceilingMs / 1000} s at most`,
       );

@@ -1,6 +1,7 @@
 // What is asked of NATS is asked again until it is done: it may be away, or slow to come back.
 
 import { backoff, systemClock, unlessAborted, wait } from "@runwire/client";
+import { messageOf } from "@runwire/protocol";
 import type { Connected } from "./connect.js";
 
 export interface PatienceParts {
@@ -30,7 +31,7 @@ export function patience({ connected, signal, say }: PatienceParts): Patience {
       } catch (error) {
         signal.throwIfAborted();
         if (isFinal(error)) throw error;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         if (pause.attempts >= triesSilent) say(`${what}: ${why}; trying again`);
         await wait(systemClock, pause.nextMs(), signal);
       }

@@ -14,7 +14,7 @@ import {
   unlessAborted,
   wait,
 } from "@runwire/client";
-import { isFinal, RunwireError, runStates } from "@runwire/protocol";
+import { isFinal, messageOf, RunwireError, runStates } from "@runwire/protocol";
 import { Overtaken, type Publisher } from "./publisher.js";
 import type { Subjects } from "./subjects.js";
 
@@ -123,9 +123,7 @@ export async function publishRuns(parts: BridgeParts): Promise<void> {
         // It is we who are refused, not this run.
         if (error instanceof RunwireError && refusals.has(error.row.status)) throw error;
         // Erased, or damaged.
-        say(
-          `${run_id}: ${error instanceof Error ? error.message : String(error)}; it is published no further`,
-        );
+        say(`${run_id}: ${messageOf(error)}; it is published no further`);
         return;
       }
     }

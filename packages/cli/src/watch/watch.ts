@@ -2,7 +2,7 @@
 // is `render`'s and `liveLines`' to say.
 
 import { type Endpoint, follow, gateway, sseSource } from "@runwire/client";
-import { type FinalState, RunwireError } from "@runwire/protocol";
+import { type FinalState, messageOf, RunwireError } from "@runwire/protocol";
 import { oneLine } from "./harmless.js";
 import { listenToKeys } from "./keyboard.js";
 import type { Line } from "./line.js";
@@ -85,7 +85,7 @@ export async function watch(
     replied.add(askKey(ask));
     send(endpoint, ask, given).catch((error: unknown) => {
       if (error instanceof RunwireError && error.row.retry) replied.delete(askKey(ask));
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       lines.push(cutLine(ask.label, { text: `! not answered: ${oneLine(why)}`, style: "red" }));
       draw();
     });

@@ -1,8 +1,7 @@
 // The hooks of one point, one after the other. The first refusal stands. What fails is told, and passed over unless
 // the hook is required.
 
-import type { Draft, Facts } from "@runwire/protocol";
-import { messageOf } from "../message-of.js";
+import { type Draft, type Facts, messageOf } from "@runwire/protocol";
 import { factOf, type Telling } from "../telling.js";
 import { unfitForLog } from "../unfit.js";
 import { type Hook, type HookCall, HookFailure, type HookPoint } from "./hook.js";

@@ -8,6 +8,7 @@ import {
   ListToolsResultSchema,
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
+import { messageOf } from "@runwire/protocol";
 import { type Tool, ToolFailure } from "../tool.js";
 import { unfitForLog } from "../unfit.js";
 import { checkForeign } from "./foreign-input.js";
@@ -70,8 +71,7 @@ async function toolsOf(
 
 /** For operators, in logs: without what the settings say of the way there, which may hold a key. */
 function whyNot(error: unknown, server: McpServer): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return cut(secretsOf(server).reduce((text, value) => text.replaceAll(value, "…"), message));
+  return cut(secretsOf(server).reduce((text, value) => text.replaceAll(value, "…"), messageOf(error)));
 }
 
 /** Each value and each word of it, the longest first: who refuses `Bearer <key>` may well name the key alone. */
@@ -156,7 +156,7 @@ function toolFrom(
         const code = error instanceof McpError ? error.code : ErrorCode.ConnectionClosed;
         const kind = kinds.get(code) ?? "failed";
         if (kinds.has(code) && kind !== "invalid-input") void connection.doubt();
-        throw new ToolFailure(kind, cut(messageOf(error, server)), { cause: error });
+        throw new ToolFailure(kind, cut(answerOf(error, server)), { cause: error });
       }
     },
   };
@@ -168,7 +168,7 @@ const kinds = new Map<number, string>([
   [ErrorCode.InvalidParams, "invalid-input"],
 ]);
 
-function messageOf(error: unknown, { name }: McpServer): string {
+function answerOf(error: unknown, { name }: McpServer): string {
   if (error instanceof McpError) return `${name}: ${error.message}`;
   // What a failed connection says may hold its address, and that a key.
   return `The MCP server ${name} cannot be reached, or answers in a way that cannot be read.`;

@@ -1,4 +1,0 @@
-/** What whatever was thrown says. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
