@@ -1,6 +1,6 @@
 // The bodies of the gateway's plain requests and answers. Answers may gain members; those named here stay.
 
-import type { Event, Facts, InboxItem, RunState, Step, Transcript, Usage } from "@runwire/protocol";
+import type { Event, Facts, RunState, Step, Transcript, Usage } from "@runwire/protocol";
 
 export interface NewRun {
   readonly prompt?: string;
@@ -143,14 +143,6 @@ export interface SessionAnswer extends Facts {
 export interface SessionPage {
   readonly sessions: readonly (Omit<SessionAnswer, "turns"> & { readonly last_turn: RunRecord })[];
   readonly next: string | null;
-}
-
-/** What waits for a person, oldest first; `foldInbox` keeps it from the stream after `pos`. */
-export interface Inbox {
-  readonly pos: number;
-  readonly items: readonly InboxItem[];
-  /** With those beyond the limit. */
-  readonly total: number;
 }
 
 export interface EventsPage {

@@ -1,7 +1,7 @@
 // The gateway's plain requests, typed. Each throws a RunwireError with the server's code, and none retries by
 // itself: whether an order may be given twice is the caller's to know.
 
-import type { Draft, EvidencePack, Facts, PlanStep, Review } from "@runwire/protocol";
+import type { Draft, EvidencePack, Facts, Inbox, PlanStep, Review } from "@runwire/protocol";
 import type {
   Appended,
   CheckpointsAnswer,
@@ -9,7 +9,6 @@ import type {
   CreatedRun,
   EventsPage,
   ForkedRun,
-  Inbox,
   MessagesPage,
   NewChild,
   NewFork,

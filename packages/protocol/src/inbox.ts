@@ -20,6 +20,14 @@ export interface InboxItem extends Facts {
   readonly prompt_preview: string | null;
 }
 
+/** What waits for a person, oldest first; `foldInbox` keeps it from the stream after `pos`. */
+export interface Inbox {
+  readonly pos: number;
+  readonly items: readonly InboxItem[];
+  /** With those beyond the limit. */
+  readonly total: number;
+}
+
 /** What a change says: an item that is new or differs, one that is gone, or a root's new title. */
 export type InboxChange =
   | { readonly item: InboxItem }

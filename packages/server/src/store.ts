@@ -1,7 +1,7 @@
 // Where logs are kept. A store is one file or folder that passes the store suite (conformance/src/suites/store.ts);
 // the write path and the read path know no more of it than this page.
 
-import { type FinalState, type InboxItem, RunwireError, type View } from "@runwire/protocol";
+import { type FinalState, type Inbox, RunwireError, type View } from "@runwire/protocol";
 import type { Commit } from "./log/commit.js";
 import type { Head } from "./log/head.js";
 import type { Allowance, BlobRef } from "./log/record.js";
@@ -181,13 +181,6 @@ export interface Grants {
   /** Stores the first use; later ones change nothing. */
   use(hash: string, atMs: number): Promise<void>;
   drop(hash: string): Promise<void>;
-}
-
-export interface Inbox {
-  readonly pos: number;
-  readonly items: readonly InboxItem[];
-  /** With those beyond the limit. */
-  readonly total: number;
 }
 
 export interface RunQuery {

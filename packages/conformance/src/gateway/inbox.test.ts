@@ -3,6 +3,7 @@
 import {
   type Facts,
   foldInbox,
+  type Inbox,
   type InboxItem,
   type InboxMessage,
   limits,
@@ -36,12 +37,6 @@ async function newRun(tenant: string, asked: Facts = {}): Promise<string> {
 
 const write = (tenant: string, run_id: string, ...drafts: readonly object[]): Promise<Reply> =>
   as(tenant, "POST", runPath(run_id, "events"), drafts);
-
-interface Inbox {
-  readonly pos: number;
-  readonly items: readonly InboxItem[];
-  readonly total: number;
-}
 
 const inboxOf = async (tenant: string): Promise<Inbox> =>
   (await as(tenant, "GET", "/v1/agent/inbox")).body as unknown as Inbox;
