@@ -1,6 +1,8 @@
 // What a model is to the agent: it is handed a conversation, and answers in parts. Providers and the demo are behind
 // this page; nothing else of the engine knows which one it speaks to.
 
+import type { ConversationCall, ConversationMessage } from "@runwire/protocol";
+
 export interface Model {
   /** As the provider calls it. */
   readonly name: string;
@@ -40,19 +42,9 @@ export type ChatMessage =
       readonly carry?: unknown;
       readonly by?: Pick<Model, "name" | "provider">;
     }
-  | {
-      readonly role: "tool";
-      readonly call_id: string;
-      readonly tool: string;
-      readonly ok: boolean;
-      /** What the tool gave, or the error it ended with. */
-      readonly output: unknown;
-    };
+  | Extract<ConversationMessage, { readonly role: "tool" }>;
 
-export interface Call {
-  readonly call_id: string;
-  readonly tool: string;
-  readonly input: unknown;
+export interface Call extends ConversationCall {
   /** The step of the plan that it is for, as the model says. */
   readonly plan_step?: string;
 }
