@@ -1,8 +1,11 @@
-// A log as those read it who are no stream: a stretch at a time, up to where it was when they began, or on and on.
+// A log as those read it who are no stream: whether it may be read, and a stretch at a time, up to where it was when
+// they began, or on and on.
 
-import { RunwireError, type StoredEvent, type View } from "@runwire/protocol";
+import { isRunId, RunwireError, type StoredEvent, type View } from "@runwire/protocol";
 import type { AgentHost } from "./agent.js";
 import type { Bus } from "./bus.js";
+import { type Head, wasErased } from "./log/head.js";
+import type { Rooms } from "./rooms.js";
 import type { RunKey, Store } from "./store.js";
 
 /** What is read at once. */
@@ -25,6 +28,26 @@ export async function* stretches(
     yield last.pos <= to ? events : events.filter(({ pos }) => pos <= to);
     at = last.pos;
   }
+}
+
+/** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased, or lost this view. */
+export async function readableHead(
+  { store }: Pick<Rooms, "store">,
+  key: RunKey,
+  view: View = "default",
+): Promise<Head> {
+  // A feed is a log too, and not for whoever guesses its name.
+  if (!isRunId(key.run_id)) throw new RunwireError("KAI-RUN-MISSING-0001");
+  const head = await store.head(key);
+  if (head !== undefined) {
+    if (view === "full" && head.fullGone) {
+      const detail = `the full view of ${key.run_id} is no longer kept; its default view is`;
+      throw new RunwireError(logGone, detail);
+    }
+    return head;
+  }
+  if (await store.isErased(key)) throw wasErased(key.run_id);
+  throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
 }
 
 /** Whether it says, as `stretches` does, that a log is no longer kept: who can do with less than that log may. */

@@ -20,10 +20,10 @@ import { wrongBody } from "../http/check.js";
 import { isOwnPage, isTls } from "../http/front.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { id, json, members } from "../http/shapes.js";
+import { readableHead } from "../reading.js";
 import type { Rooms } from "../rooms.js";
 import type { AuthMode } from "../settings.js";
 import type { Grant } from "../store.js";
-import { readableHead } from "../transports/open.js";
 
 const ticketSecondsMax = 24 * 60 * 60;
 const ticketSecondsDefault = 60 * 60;

@@ -24,10 +24,10 @@ import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { draft, id, json, members, messageOf } from "../http/shapes.js";
 import type { Appended, ProducerClaim } from "../log/accept.js";
 import { checkExternal, type Head } from "../log/head.js";
+import { readableHead } from "../reading.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 import { appendSession } from "../transports/append-session.js";
-import { readableHead } from "../transports/open.js";
 
 const lineTypes = ["application/x-ndjson", "application/jsonl"];
 const appendQuery = z.strictObject({ dialect: dialectParam(runwire.name) });

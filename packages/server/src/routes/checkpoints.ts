@@ -4,8 +4,8 @@ import type { Step } from "@runwire/protocol";
 import { z } from "zod";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { checkpoint, json, members } from "../http/shapes.js";
+import { readableHead } from "../reading.js";
 import type { Rooms } from "../rooms.js";
-import { readableHead } from "../transports/open.js";
 
 export function checkpointRoutes(rooms: Rooms): readonly Route[] {
   return [

@@ -6,8 +6,8 @@ import { idempotencyHeader, idempotencyOf, replayedHeader } from "../http/idempo
 import { limitParam, nextParam } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { id, json, listOf, members, runSummary as runShape, words } from "../http/shapes.js";
+import { readableHead } from "../reading.js";
 import type { Rooms } from "../rooms.js";
-import { readableHead } from "../transports/open.js";
 import { runSummary } from "./summary.js";
 
 const newChild = z.strictObject({

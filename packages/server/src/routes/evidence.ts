@@ -6,9 +6,8 @@ import { z } from "zod";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, id, json, members } from "../http/shapes.js";
 import type { Head } from "../log/head.js";
-import { isLogGone, stretches } from "../reading.js";
+import { isLogGone, readableHead, stretches } from "../reading.js";
 import type { Rooms } from "../rooms.js";
-import { readableHead } from "../transports/open.js";
 
 const packShape = members({ run_id: id, refs: facts, log: facts, signals: facts });
 const reviewShape = members({ run_id: id, decisions: z.array(facts), decisions_total: z.number() });

@@ -5,10 +5,9 @@ import { z } from "zod";
 import { detailParam, dialectParam, limitParam, viewOf } from "../http/query.js";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { event, facts, json, members, messageOf, transcript } from "../http/shapes.js";
-import { stretches } from "../reading.js";
+import { readableHead, stretches } from "../reading.js";
 import { resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
-import { readableHead } from "../transports/open.js";
 
 const pageQuery = z.strictObject({
   after: z.string().optional().describe("stored events after this number"),

@@ -4,9 +4,8 @@ import { otlpTrace, tracer } from "@runwire/protocol";
 import { z } from "zod";
 import { type Call, type Reply, type Route, route } from "../http/route.js";
 import { facts, json, members } from "../http/shapes.js";
-import { stretches } from "../reading.js";
+import { readableHead, stretches } from "../reading.js";
 import type { Rooms } from "../rooms.js";
-import { readableHead } from "../transports/open.js";
 import { version } from "../version.js";
 
 export function traceRoutes(rooms: Rooms): readonly Route[] {

@@ -5,10 +5,11 @@ import { dialects, type Message, RunwireError, type View } from "@runwire/protoc
 import { type Caller, isTenant } from "../auth/caller.js";
 import { openTenant } from "../auth/gate.js";
 import { badParam } from "../http/check.js";
+import { readableHead } from "../reading.js";
 import type { Rooms } from "../rooms.js";
 import { openStream, type Sink } from "../stream.js";
 import { messagesIn, wire } from "../wire.js";
-import { followableHead, openAt, readableHead } from "./open.js";
+import { followableHead, openAt } from "./open.js";
 
 export interface FollowOptions {
   /** Its id. */

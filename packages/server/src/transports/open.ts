@@ -1,29 +1,13 @@
 // What every transport does before bytes flow: find the run, settle the cursor, prepare the first message.
 
-import { type Dialect, isRunId, type Message, RunwireError, type View } from "@runwire/protocol";
-import { type Head, isEnded, wasErased } from "../log/head.js";
-import { isLogGone } from "../reading.js";
+import type { Dialect, Message, View } from "@runwire/protocol";
+import { type Head, isEnded } from "../log/head.js";
+import { isLogGone, readableHead } from "../reading.js";
 import { isCursor, type Resume, resumeFrom } from "../resume.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 
-/** The head of a run that may be read; 404 for an unknown one, 410 for one that was erased, or lost this view. */
-export async function readableHead({ store }: Rooms, key: RunKey, view: View = "default"): Promise<Head> {
-  // A feed is a log too, and not for whoever guesses its name.
-  if (!isRunId(key.run_id)) throw new RunwireError("KAI-RUN-MISSING-0001");
-  const head = await store.head(key);
-  if (head !== undefined) {
-    if (view === "full" && head.fullGone) {
-      const detail = `the full view of ${key.run_id} is no longer kept; its default view is`;
-      throw new RunwireError("KAI-STREAM-CONN-0002", detail);
-    }
-    return head;
-  }
-  if (await store.isErased(key)) throw wasErased(key.run_id);
-  throw new RunwireError("KAI-RUN-MISSING-0001", key.run_id);
-}
-
-/** The same for a stream, where a run that is gone is one of the ways to begin. */
+/** The head of a run that may be read, for a stream, where a run that is gone is one of the ways to begin. */
 export function followableHead(rooms: Rooms, key: RunKey, view: View): Promise<Head> {
   return readableHead(rooms, key, view).catch((error: unknown) => {
     if (isLogGone(error)) rooms.metrics.streamBegan("gone");
