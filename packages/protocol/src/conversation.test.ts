@@ -86,6 +86,41 @@ describe("a turn that is submitted again", () => {
     expect([messagesOf(again), again.history]).toEqual([messages, [user("Why?")]]);
   });
 
+  test("says no word twice that comes with what is no word", () => {
+    for (const more of [{ name: null }, { created_at: 1 }, { is_draft: false }]) {
+      const again = { messages: [{ ...user("What is it?"), ...more }] };
+      const whole = told(["turn.submitted", asked], ["turn.submitted", again]);
+      expect([messagesOf(whole), whole.history]).toEqual([asked.messages, asked.messages]);
+    }
+  });
+
+  test("is no repetition where nothing in it is said", () => {
+    for (const more of [{ id: "msg_2" }, { created_at: 1 }]) {
+      const messages = [{ role: "user", ...more }];
+      const whole = told(["turn.submitted", asked], ["turn.submitted", { messages }]);
+      expect(messagesOf(whole)).toEqual([...asked.messages, ...messages]);
+    }
+  });
+
+  test("repeats what lies beside the log where it lies there too, and nothing that only begins like it", () => {
+    const where = (blob_ref: string): Facts => ({ blob_ref, bytes: 70_000, preview: "It was" });
+    const long = (blob_ref: string): Facts => ({ ...user("It was"), spilled: { content: where(blob_ref) } });
+    const steer = ["steer.delivered", { text: "It was", spilled: { text: where("blob_1") } }] as const;
+    for (const [words, said] of [
+      [long("blob_1"), []],
+      [long("blob_2"), [long("blob_2")]],
+    ] as const) {
+      const whole = told(["turn.submitted", asked], steer, ["turn.submitted", { messages: [words] }]);
+      expect(messagesOf(whole)).toEqual([...asked.messages, long("blob_1"), ...said]);
+      expect(whole.history).toHaveLength(2 + said.length);
+    }
+    const short = told(
+      ["turn.submitted", { messages: [user("It was")] }],
+      ["turn.submitted", { messages: [long("blob_1")] }],
+    );
+    expect(messagesOf(short)).toEqual([user("It was"), long("blob_1")]);
+  });
+
   test("adds what it says beyond what it repeats", () => {
     const steer = ["steer.delivered", { text: "Be brief." }] as const;
     const [look, brief, why] = [user("Look."), user("Be brief."), user("Why?")] as const;

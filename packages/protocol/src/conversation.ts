@@ -166,9 +166,23 @@ function unsaid(said: readonly Facts[], words: readonly Facts[]): readonly Facts
   return last.every((one, i) => isSaidAgain(one, words[i] as Facts)) ? words.slice(repeated) : words;
 }
 
-/** Whether it says nothing beyond the first; where words lie, and how somebody counts them, is no part of what is said. */
-function isSaidAgain(first: Facts, { role: _, id: __, spilled: ___, ...again }: Facts): boolean {
-  return Object.entries(again).every(([name, value]) => sameJson(first[name], value));
+/** Whether it says nothing beyond the first. What says nothing at all repeats nothing either. */
+function isSaidAgain(first: Facts, again: Facts): boolean {
+  const said = Object.keys(again).filter((name) => isSaying(name, again[name]));
+  return said.length > 0 && said.every((name) => isSameMember(first, again, name));
+}
+
+/** How somebody counts a message, when they sent it and where it lies is no part of what is said. */
+function isSaying(name: string, value: unknown): boolean {
+  if (name === "role" || name === "id" || name === "spilled") return false;
+  return typeof value === "string" || (typeof value === "object" && value !== null);
+}
+
+/** Many texts may begin like one that lies beside the log. */
+function isSameMember(first: Facts, again: Facts, name: string): boolean {
+  const where = elsewhere(again, name);
+  if (where !== undefined) return elsewhere(first, name)?.blob_ref === where.blob_ref;
+  return sameJson(first[name], again[name]);
 }
 
 /** A member; of one that lies beside the log, where it is and how it begins. */
