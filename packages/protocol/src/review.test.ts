@@ -37,3 +37,11 @@ test("a plan waits as long as its run does, and another takes its place", () => 
     expect(waiting()).toEqual([["approval", "plan_2"]]);
   }
 });
+
+// The words are those of the wire: logs have them. [RW-CONTROL-7]
+test("what an ancestor's pause does to a run nobody has decided about it", () => {
+  const { hear, review } = reviewer("run_1");
+  for (const reason of ["parent paused", "parent resumed", "lunch"])
+    hear(event("control.requested", { action: "pause", reason }));
+  expect(review().decisions.map(({ who }) => who)).toEqual(["run", "run", "person"]);
+});

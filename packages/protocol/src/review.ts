@@ -2,7 +2,7 @@
 // holds what waits, and so many decisions; all of them are counted.
 
 import { type AnyEvent, type Event, type Facts, is } from "./events.js";
-import { isFinal } from "./state.js";
+import { isFinal, parentPaused, parentResumed } from "./state.js";
 
 export interface Decision extends Facts {
   readonly at: string;
@@ -141,7 +141,7 @@ function whoIn({ payload }: Event): string {
   if (typeof by === "string") return by;
   if (outcome === "expired") return "nobody";
   // What an ancestor's end or pause does to a run nobody has decided about it.
-  return outcome === "closed" || reason === "parent paused" || reason === "parent resumed" ? "run" : "person";
+  return outcome === "closed" || reason === parentPaused || reason === parentResumed ? "run" : "person";
 }
 
 /** Without what is not there. */

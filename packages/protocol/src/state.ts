@@ -27,6 +27,10 @@ const moves: { readonly [from in RunState]: readonly RunState[] } = {
   error: [],
 };
 
+/** Why a run is paused that nobody paused for itself, and why it goes on then. */
+export const parentPaused = "parent paused";
+export const parentResumed = "parent resumed";
+
 export function mayMove(from: RunState, to: RunState): boolean {
   return moves[from].includes(to);
 }

@@ -1,10 +1,10 @@
-import { type Draft, idSource } from "@runwire/protocol";
+import { type Draft, idSource, parentPaused } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { appendDrafts } from "./accept.js";
 import { type Draftwork, draftwork } from "./commit.js";
 import { feedLog } from "./feeds.js";
 import { feedHead, type Head } from "./head.js";
-import { move, parentPaused } from "./lifecycle.js";
+import { move } from "./lifecycle.js";
 
 const root_id = "run_root";
 const childrenCount = 50;

@@ -1,9 +1,9 @@
 // Runs below runs, inside a commit.
 
-import { type Facts, isRunId, limits, RunwireError, type Scope } from "@runwire/protocol";
+import { type Facts, isRunId, limits, parentPaused, RunwireError, type Scope } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
 import { checkLive, isEnded } from "./head.js";
-import { headIn, move, parentPaused } from "./lifecycle.js";
+import { headIn, move } from "./lifecycle.js";
 import type { Idempotency } from "./run-record.js";
 
 /** A live descendant that a draft names, or a refusal. */

@@ -1,10 +1,10 @@
 // What people want of a run, inside a commit: whoever writes it is told, and its state changes at once. What a pause has
 // paused goes on with the run, however that comes to run again (log/lifecycle.ts).
 
-import type { Facts, RunState } from "@runwire/protocol";
+import { type Facts, parentPaused, type RunState } from "@runwire/protocol";
 import type { Commit } from "./commit.js";
 import { checkLive, type Head } from "./head.js";
-import { forbidden, headIn, move, parentPaused } from "./lifecycle.js";
+import { forbidden, headIn, move } from "./lifecycle.js";
 
 /** Pauses a run, and what runs below it. */
 export function pause(commit: Commit, run_id: string, reason: string | null): void {

@@ -6,6 +6,8 @@ import {
   isFinal,
   limits,
   mayMove,
+  parentPaused,
+  parentResumed,
   type RunState,
   RunwireError,
   runStates,
@@ -22,9 +24,6 @@ export interface Said {
 
 /** So that it fits into an event however it is escaped; a run must be able to end. The log has all of it. */
 const settledCharsMax = Math.floor(limits.eventBytesMax / 6) - 1024;
-
-/** Why a run is paused that nobody paused for itself. */
-export const parentPaused = "parent paused";
 
 /** Thrown where more text was stored, or settled, after the fold: fold again, then try again. */
 export class StaleFold extends Error {}
@@ -77,9 +76,9 @@ export function goOn(commit: Commit, run_id: string): void {
     const { state, reason } = headIn(commit, child_id);
     if (state !== "paused") goOn(commit, child_id);
     else if (reason === parentPaused) {
-      const because = "parent resumed";
-      commit.write(child_id, { type: "control.requested", payload: { action: "resume", reason: because } });
-      move(commit, child_id, { state: "running", reason: because });
+      const resumed = { reason: parentResumed };
+      commit.write(child_id, { type: "control.requested", payload: { action: "resume", ...resumed } });
+      move(commit, child_id, { state: "running", ...resumed });
     }
   }
 }
