@@ -5,7 +5,7 @@ import { type Facts, is } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
 import { allEvents, call, codeOf, control, type Reply } from "./calls.js";
-import { chance } from "./chance.js";
+import { chance, isSoak } from "./chance.js";
 import {
   calling,
   ended,
@@ -20,6 +20,7 @@ import {
 import { forwardClock, underTest } from "./under-test.js";
 
 const luck = chance("agent requests");
+const rounds = isSoak ? 1000 : 36;
 const clock = forwardClock();
 
 /** What has been done that cannot be taken back. */
@@ -125,17 +126,38 @@ describe("what the agent asks", () => {
     expect(await outcomes(yes())).toEqual([[200, undefined]]);
   });
 
-  it("takes one of many answers that come at once", async () => {
-    done.length = 0;
-    const { run_id, request } = await waiting(1);
-    const replies = await Promise.all(
-      ["once", "deny", "session", "once", "deny"].map((decision) => answer(run_id, request, { decision })),
-    );
-    const events = await ended(server.url, run_id);
-    const [won] = ofType(events, "approval.resolved");
-    expect(ofType(events, "approval.resolved")).toHaveLength(1);
-    expect(replies.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
-    expect(done).toEqual(won?.decision === "deny" ? [] : [1]);
+  it("takes one of a hundred answers and aborts that come at once, and does it once at most [RW-CONTROL-4]", async () => {
+    const answers = ["once", "deny", "session"] as const;
+    const outcomesSeen = new Set<unknown>();
+    for (let round = 0; round < rounds; round++) {
+      done.length = 0;
+      const { run_id, request } = await waiting(round);
+      // At first, in the midst of the answers, or not at all: then what was approved is done.
+      const abortsFrom = [0, luck.whole(1, 99), 100][round % 3] as number;
+      const wishOf = (i: number): string => {
+        if (i < abortsFrom) return luck.pick(answers);
+        return i === abortsFrom ? "abort" : luck.pick([...answers, "abort"]);
+      };
+      const asked = Array.from({ length: 100 }, (_, i) => wishOf(i));
+      const replies = await Promise.all(
+        asked.map((wish) =>
+          wish === "abort" ? control(server.url, run_id, wish) : answer(run_id, request, { decision: wish }),
+        ),
+      );
+      const events = await ended(server.url, run_id);
+      const resolved = ofType(events, "approval.resolved");
+      expect(resolved).toHaveLength(1);
+      const [{ decision, outcome }] = resolved as [Facts];
+      outcomesSeen.add(outcome);
+      for (const [i, wish] of asked.entries()) {
+        const expected = wish === "abort" ? 202 : outcome === "closed" ? 410 : wish === decision ? 200 : 409;
+        expect([round, i, wish, replies[i]?.status]).toEqual([round, i, wish, expected]);
+      }
+      expect([[], [round]]).toContainEqual(done);
+      if (decision === "deny") expect(done).toEqual([]);
+      else if (abortsFrom === 100) expect(done).toEqual([round]);
+    }
+    expect([...outcomesSeen].toSorted()).toEqual(["answered", "closed"]);
   });
 
   it("is answered in its own run only", async () => {
