@@ -140,10 +140,13 @@ describe("the fault proxy", () => {
       },
     ));
 
-  it("delays segments without losing one", () =>
+  it("delays segments, and slows them, without losing one", () =>
     proxied(
-      () => ({ delayMs: 1 }),
-      async (proxy) => expect(await fetchThrough(proxy)).toEqual({ bytes: response, end: "clean" }),
+      (n) => (n === 0 ? { delayMs: 1 } : { delayMs: 1, bytesPerSecond: 20_000, splitBytes: 7 }),
+      async (proxy) => {
+        for (let n = 0; n < 2; n++)
+          expect(await fetchThrough(proxy)).toEqual({ bytes: response, end: "clean" });
+      },
     ));
 
   it("gives each connection its own plan", () =>
@@ -175,16 +178,18 @@ describe("the fault proxy", () => {
       },
     ));
 
-  it("closes with stalled and delayed connections open, and leaves no socket behind", async () => {
+  it("closes with stalled, delayed and slow connections open, and leaves no socket behind", async () => {
     // Handles of earlier connections close in the background; this waits for the last of them.
     await vi.waitUntil(() => handles().every((name) => name !== "TCPSocketWrap"));
     const before = handles();
     await proxied(
-      (n) => (n === 0 ? { stall: { afterBytes: 1 } } : { delayMs: 60_000 }),
+      (n) => [{ stall: { afterBytes: 1 } }, { delayMs: 60_000 }, { bytesPerSecond: 0.01 }][n] ?? {},
       async (proxy) => {
-        const all = [fetchThrough(proxy), fetchThrough(proxy)];
+        const all = [fetchThrough(proxy), fetchThrough(proxy), fetchThrough(proxy)];
         await proxy.reached("stalls", 1);
-        await proxy.reached("connections", 2);
+        await proxy.reached("connections", 3);
+        // One came before the stall; the others wait far longer than this lasts.
+        expect(proxy.counters.responseBytes).toBe(1);
         await proxy.close();
         await Promise.all(all);
         await Promise.all([...accepted].map((socket) => once(socket, "close")));

@@ -1,14 +1,17 @@
 // A TCP proxy that breaks connections on purpose. It knows nothing of HTTP: it counts the bytes of the
-// response and cuts, delays, splits, repeats or stalls them where a plan says so.
+// response and cuts, delays, slows, splits, repeats or stalls them where a plan says so.
 //
-//   client ──────── request, untouched ───────▶ server
+//   client ──────── request, maybe later ─────▶ server
 //   client ◀── [pass N bytes] [fault] [rest] ── server
 
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { Transform } from "node:stream";
 import { setTimeout as elapse, setImmediate as nextTurn } from "node:timers/promises";
 
 const resetHeadStartMs = 5;
+/** A slow connection is written to so often. */
+const slowStepMs = 50;
 
 /** What happens to one connection's response. Faults combine; a cut comes last. */
 export interface FaultPlan {
@@ -20,8 +23,10 @@ export interface FaultPlan {
   readonly repeat?: { readonly atByte: number };
   /** No write is longer than this. */
   readonly splitBytes?: number;
-  /** Waits this long before each segment. */
+  /** Waits this long before each segment, each way. */
   readonly delayMs?: number;
+  /** Sends no faster than this. */
+  readonly bytesPerSecond?: number;
 }
 
 export interface FaultCounters {
@@ -86,7 +91,9 @@ export async function faultProxy(
     const upstream = connect({ ...target, allowHalfOpen: true, noDelay: true });
     for (const socket of [client, upstream]) hold(socket);
     clients.add(client);
-    client.on("data", (bytes) => add("requestBytes", bytes.length)).pipe(upstream);
+    client.on("data", (bytes) => add("requestBytes", bytes.length));
+    const request = plan.delayMs === undefined ? client : client.pipe(delayed(plan.delayMs));
+    request.pipe(upstream);
     client.on("close", () => {
       clients.delete(client);
       upstream.destroy();
@@ -111,9 +118,12 @@ export async function faultProxy(
     const { cut, stall, repeat } = plan;
 
     async function send(bytes: Buffer): Promise<void> {
-      const pieceBytes = plan.splitBytes ?? Math.max(bytes.length, 1);
+      const { bytesPerSecond = Infinity } = plan;
+      const slowBytes = Math.max(1, Math.floor((bytesPerSecond * slowStepMs) / 1000));
+      const pieceBytes = Math.min(plan.splitBytes ?? Infinity, slowBytes, Math.max(bytes.length, 1));
       for (let from = 0; from < bytes.length; from += pieceBytes) {
         const piece = bytes.subarray(from, from + pieceBytes);
+        if (bytesPerSecond !== Infinity) await elapsed((piece.length / bytesPerSecond) * 1000);
         await write(client, piece);
         add("responseBytes", piece.length);
       }
@@ -150,7 +160,7 @@ export async function faultProxy(
       return;
     }
     for await (const segment of upstream as AsyncIterable<Buffer>) {
-      if (plan.delayMs !== undefined) await elapse(plan.delayMs, undefined, { signal: closing.signal });
+      if (plan.delayMs !== undefined) await elapsed(plan.delayMs);
       const twice = repeat !== undefined && sent <= repeat.atByte && repeat.atByte < sent + segment.length;
       if (!(await pass(segment))) return;
       if (!twice) continue;
@@ -162,8 +172,22 @@ export async function faultProxy(
 
   // libuv takes a reset that comes in one poll with bytes for a clean end, so the bytes get a head start.
   async function settle(): Promise<void> {
-    await elapse(resetHeadStartMs, undefined, { signal: closing.signal });
+    await elapsed(resetHeadStartMs);
     await nextTurn();
+  }
+
+  function delayed(ms: number): Transform {
+    const later = new Transform({
+      transform(bytes: Buffer, _encoding, done) {
+        elapsed(ms).then(() => done(null, bytes), done);
+      },
+    });
+    // Nothing goes on when the proxy closes.
+    return later.on("error", () => {});
+  }
+
+  function elapsed(ms: number): Promise<void> {
+    return elapse(ms, undefined, { signal: closing.signal });
   }
 
   function end(client: Socket, how: "fin" | "rst"): void {

@@ -78,6 +78,38 @@ describe("the SDK", () => {
     },
   );
 
+  it.each(["sse", "websocket"] as const)(
+    "follows a run to its end over a slow and distant link that breaks once: %s",
+    async (source) => {
+      const { hostname, port } = new URL(server.url);
+      // As 3G: 300 ms each way, 50 KB a second.
+      const link = { delayMs: 300, bytesPerSecond: 50_000 };
+      const proxy = await faultProxy({ host: hostname, port: Number(port) }, (n) =>
+        n === 0
+          ? { ...link, cut: { afterBytes: luck.whole(8000, 12_000), how: luck.pick(["fin", "rst"]) } }
+          : link,
+      );
+      const run_id = await createRun(server.url);
+      const story = Array.from({ length: 60 }, (_, i) => [
+        say("step.boundary", { step_index: i, step_kind: "text-only" }),
+        text(`${i} ${"word ".repeat(20)}`),
+      ]).flat();
+      await write(run_id, story.slice(0, 60));
+      const heard: Event[] = [];
+      let writing: Promise<void> | undefined;
+      for await (const item of follow(sources[source]({ base: proxy.url, run_id }), { random: () => 0 })) {
+        expect(item.kind).toBe("event");
+        if (item.kind === "event") heard.push(item.event);
+        // The other half comes while it reads.
+        writing ??= write(run_id, [...story.slice(60), lifecycle("done")]);
+      }
+      await writing;
+      expect(heard).toEqual(await allEvents(server.url, run_id, { detail: "default" }));
+      expect([proxy.counters.cuts, proxy.counters.connections]).toEqual([1, 2]);
+      await proxy.close();
+    },
+  );
+
   it("reads events that are larger than any draft may be: joined deltas, and a fork [RW-DRAFT-5]", async () => {
     const run_id = await createRun(server.url);
     const rows = Array.from({ length: 1000 }, (_, i) => ({ path: `f${i}`, kind: "file", bytes: i }));
