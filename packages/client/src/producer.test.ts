@@ -150,6 +150,23 @@ describe("a producer", () => {
     await producer.close();
   });
 
+  test("goes on renewing its lease where it had no room for the run's end", async () => {
+    const clock = manualClock();
+    const producer = await open([], { clock, lease_ms: 9000 });
+    const release = server.hold();
+    const large = text("x".repeat(limits.bufferCharsMax));
+    for (let index = 0; index < limits.bufferOverrunMax; index++) producer.push(large);
+    expect(() => producer.push(done)).toThrow("await what push gives");
+    release();
+    await producer.flush();
+    // The work goes on for a moment after the last answer.
+    await new Promise(setImmediate);
+    expect(clock.isArmed(3000)).toBe(true);
+    producer.push(done);
+    await producer.close();
+    expect(server.stored.at(-1)).toEqual(done);
+  });
+
   test("renews its lease when it has nothing to say", async () => {
     const clock = manualClock();
     const producer = await open([], { clock, lease_ms: 6000 });

@@ -162,8 +162,10 @@ export function openProducer(options: ProducerOptions): Producer {
   function push(draft: Draft): Promise<void> | undefined {
     over.signal.throwIfAborted();
     if (closing !== undefined) throw new Error("the producer is closed");
-    ending ||= endsRun(draft);
+    const isLast = endsRun(draft);
     const room = buffer.add(JSON.stringify(draft));
+    // What was not taken ends nothing: the lease is still to be renewed.
+    ending ||= isLast;
     // Pushes of one turn still share a request: the work begins after it.
     if (flowOf(draft.type) === "control" || buffer.holdsBatch()) queueMicrotask(() => void work(false));
     else cancelLinger ??= clock.after(lingerMs, lingered);
