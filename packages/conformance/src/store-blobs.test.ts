@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -358,6 +359,31 @@ describe("after kill -9", { timeout: lawMsMax }, () => {
     const { blobs, close } = open();
     await blobs.clean();
     expect(files()).toEqual([]);
+    await close();
+  });
+
+  it("what cannot be removed keeps no other blob from going at the next start [RW-BLOB-5]", async () => {
+    const lines = await spillUntil(["1", "hang"], (line) => "put" in line);
+    const { put } = lines.at(-1) as { put: string };
+    // Folders where files should be, before it in every listing.
+    for (const name of ["0".repeat(64), "new-0011-1"])
+      mkdirSync(join(folder, "blobs", "acme", "00", name), { recursive: true });
+    expect(files()).toEqual([`acme/${put}`]);
+    const { blobs, close } = open();
+    await expect(blobs.clean()).rejects.toThrow();
+    expect(files()).toEqual([]);
+    await close();
+  });
+
+  it("a tenant's folder that cannot be read keeps no other's blob at the next start [RW-BLOB-5]", async () => {
+    const lines = await spillUntil(["1", "hang"], (line) => "put" in line);
+    const { put } = lines.at(-1) as { put: string };
+    const file = join(folder, "blobs", "acme", put.slice(5, 7), put.slice(5));
+    // A link to itself leads nowhere, whoever follows it.
+    symlinkSync("aaaa", join(folder, "blobs", "aaaa"));
+    const { blobs, close } = open();
+    await expect(blobs.clean()).rejects.toThrow("ELOOP");
+    expect(existsSync(file)).toBe(false);
     await close();
   });
 

@@ -24,7 +24,7 @@ export interface CountedBlobs {
   /** A blob that a run of this tenant refers to. */
   find(tenant: string, ref: string): Promise<BlobRef | undefined>;
   open(tenant: string, ref: string, range?: ByteRange): Promise<OpenBlob | undefined>;
-  /** Removes what a crash has left; others may go on meanwhile. */
+  /** Removes what a crash has left; others may go on meanwhile. What cannot go keeps nothing else, and is told then. */
   clean(): Promise<void>;
   /** Ends the cleaning. */
   close(): void;
@@ -95,10 +95,19 @@ export function countedBlobs(blobs: Blobs, store: Pick<Store, "blob">): CountedB
     open: (tenant, ref, range) => blobs.open({ tenant, ref }, range),
 
     async clean() {
-      for await (const key of blobs.list()) {
-        if (closed) return;
-        await removeUnreferred(key);
+      let failure: unknown;
+      const failed = (error: unknown): void => {
+        failure ??= error;
+      };
+      try {
+        for await (const key of blobs.list()) {
+          if (closed) break;
+          await removeUnreferred(key).catch(failed);
+        }
+      } catch (error) {
+        failed(error);
       }
+      if (failure !== undefined) throw failure;
     },
     close() {
       closed = true;

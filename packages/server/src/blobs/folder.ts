@@ -101,17 +101,24 @@ export function folderBlobs({ path, durability }: FolderOptions): Blobs {
     },
 
     async *list() {
-      for (const tenant of await namesIn(path)) {
+      let failure: unknown;
+      const failed = (error: unknown): void => {
+        failure ??= error;
+      };
+      const namesOf = async (folder: string): Promise<readonly string[]> =>
+        (await namesIn(folder).catch(failed)) ?? [];
+      for (const tenant of await namesOf(path)) {
         if (!isTenant(tenant)) continue;
-        for (const part of await namesIn(join(path, tenant))) {
+        for (const part of await namesOf(join(path, tenant))) {
           const folder = join(path, tenant, part);
-          for (const name of await namesIn(folder)) {
+          for (const name of await namesOf(folder)) {
             if (name.startsWith("new-")) {
-              if (!name.startsWith(mine)) await rm(join(folder, name), { force: true });
+              if (!name.startsWith(mine)) await rm(join(folder, name), { force: true }).catch(failed);
             } else if (isBlobRef(`blob_${name}`)) yield { tenant, ref: `blob_${name}` };
           }
         }
       }
+      if (failure !== undefined) throw failure;
     },
   };
 }

@@ -22,7 +22,10 @@ export interface Blobs {
   open(key: BlobKey, range?: ByteRange): Promise<OpenBlob | undefined>;
   /** Once removed, or never there, is the same. */
   remove(key: BlobKey): Promise<void>;
-  /** Every blob there is. What unfinished puts of a server that died have left is not, and goes. */
+  /**
+   * Every blob there is. What unfinished puts of a server that died have left is not, and goes. What cannot be read or
+   * removed hides no other: it throws when those have been listed.
+   */
   list(): AsyncIterable<BlobKey>;
 }
 
