@@ -147,15 +147,16 @@ export function engine(options: EngineOptions): MakeAgent {
       const workers = roots.flatMap((root) => [...(inside.get(nameOf(root)) ?? [])]);
       // They may not have heard that their runs have ended: the log that said so is gone.
       for (const { stop } of workers) stop.abort();
-      await places.forget(roots);
-      if (workers.length === 0) return;
-      // What they were at may still be written.
-      const again = Promise.allSettled(workers.map(({ working }) => working))
+      const removed = places.forget(roots);
+      if (workers.length === 0) return removed;
+      // What they were at may still be written, whatever could not be removed now.
+      const again = Promise.allSettled([removed, ...workers.map(({ working }) => working)])
         .then(() => places.forget(roots))
         // The next round of the sweep tries again.
         .catch(() => {})
         .finally(() => forgetting.delete(again));
       forgetting.add(again);
+      return removed;
     }
 
     async function everyTool(): Promise<Gathered> {

@@ -394,6 +394,17 @@ describe("of checkpoints", () => {
 });
 
 describe("erasing", () => {
+  it("of what cannot be removed keeps nothing else, of no run, and says so [RW-CKPT-5]", async () => {
+    const runs = [await live(), await live(), await live("other"), await live()];
+    for (const { run } of runs) await taken(run);
+    // A folder in a checkpoint's place, and a file in the place of a tenant's folder.
+    mkdirSync(join(checkpointsOf(runs[0]?.run.run_id ?? ""), "stuck"));
+    rmSync(join(test.dataFolder, "workspaces", "other"), { recursive: true });
+    writeFileSync(join(test.dataFolder, "workspaces", "other"), "");
+    await expect(places.forget(runs.map(({ run }) => run))).rejects.toThrow("stuck");
+    for (const { run, folder } of runs) expect([await idsOf(run), existsSync(folder)]).toEqual([[], false]);
+  });
+
   it("takes along what a command has locked", async () => {
     // Whoever may do everything is kept out by nothing: then it is somebody else who tries.
     const isRoot = process.geteuid?.() === 0;

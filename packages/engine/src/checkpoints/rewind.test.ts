@@ -1,6 +1,6 @@
 // Checkpoints through a server: what steps name, what forks and rewinds begin with, and what erasing leaves: nothing.
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Facts } from "@runwire/protocol";
@@ -60,7 +60,7 @@ function contentIn(message: ChatMessage | undefined): unknown {
 }
 
 let holding = (): void => {};
-let letGo = (): void => {};
+let letGo = async (): Promise<void> => {};
 const hold: Tool = {
   name: "hold",
   description: "Waits until the run ends.",
@@ -69,10 +69,8 @@ const hold: Tool = {
   run: (_input, { signal }) =>
     new Promise((_resolve, reject) => {
       holding();
-      signal.addEventListener("abort", () => {
-        letGo();
-        reject(new Error("ended"));
-      });
+      const ended = (): void => reject(new Error("ended"));
+      signal.addEventListener("abort", () => void letGo().then(ended, ended));
     }),
 };
 
@@ -314,7 +312,7 @@ describe("erasing", () => {
     const [ended, live] = [await begin("go"), await waiting()];
     await answer(ended);
     const stopped = new Promise<void>((resolve) => {
-      letGo = resolve;
+      letGo = async () => resolve();
     });
     for (const run_id of [ended, live]) {
       expect([workspaceOf(run_id), treeOf(run_id)].map((path) => existsSync(path))).toEqual([true, true]);
@@ -323,6 +321,24 @@ describe("erasing", () => {
     }
     // Nobody works on for a run that is gone.
     await stopped;
+  });
+
+  it("takes along what is written meanwhile, also where something cannot be removed [RW-CKPT-5]", async () => {
+    const run_id = await waiting();
+    const stuck = join(treeOf(run_id), "stuck");
+    mkdirSync(stuck);
+    const isThere = (): boolean => existsSync(workspaceOf(run_id));
+    const written = new Promise<void>((resolve, reject) => {
+      letGo = async () => {
+        await expect.poll(isThere, { interval: 5 }).toBe(false).catch(reject);
+        mkdirSync(workspaceOf(run_id), { recursive: true });
+        resolve();
+      };
+    });
+    const [{ status }] = await Promise.all([ask("DELETE", `/${run_id}`), written]);
+    expect(status).toBeGreaterThanOrEqual(500);
+    await expect.poll(isThere).toBe(false);
+    rmdirSync(stuck);
   });
 
   it("by age takes checkpoints after a week, and the rest with the run [RW-CKPT-2] [RW-CKPT-5]", async () => {

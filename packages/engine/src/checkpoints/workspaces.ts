@@ -25,6 +25,7 @@ export interface Workspaces {
   settle(run: TreeMember, named: string | null): Promise<void>;
   kept(run: RunRecord): Promise<ReadonlyMap<string, number>>;
   restore(run: RunRecord, checkpoint_id: string): Promise<Restored | undefined>;
+  /** What cannot be removed keeps nothing else from going, and is told when that has gone. */
   forget(roots: readonly RunKey[]): Promise<void>;
   sweep(): Promise<void>;
 }
@@ -46,10 +47,15 @@ export function workspaces(host: AgentHost): Workspaces {
     join(top, tenant, root_id);
 
   async function forget(roots: readonly RunKey[]): Promise<void> {
+    let failure: unknown;
+    const failed = (error: unknown): void => {
+      failure ??= error;
+    };
     for (const { tenant, run_id: root_id } of roots) {
-      await checkpoints.dropTree({ tenant, root_id });
-      await remove(folderOf({ tenant, root_id }));
+      await checkpoints.dropTree({ tenant, root_id }).catch(failed);
+      await remove(folderOf({ tenant, root_id })).catch(failed);
     }
+    if (failure !== undefined) throw failure;
   }
 
   /** Looks at every tree of which there is a folder, one at a time. */
