@@ -276,6 +276,30 @@ describe("retention", { timeout: lawMsMax }, () => {
       }
       await retained.sweep();
       expect(batches).toBe(3);
+      for (let i = 0; i < 60; i++) await tree(trial, "error");
+      trial.clock.pass(30 * dayMs);
+      await expect(retained.apply("acme")).rejects.toThrow("in use");
+      expect(batches).toBe(4);
+    }));
+
+  it("that is asked for goes on past damaged trees too, and says so [RW-RETAIN-1]", () =>
+    onTrial(open, async (trial) => {
+      const { store, retained } = retainedOn(trial);
+      await store.setTenantSettings("acme", { retention: { ...defaults, full_days: 7 } });
+      const old: Key[] = [];
+      for (let i = 0; i < 60; i++) old.push(await tree(trial, "error"));
+      trial.clock.pass(30 * dayMs);
+      const view = await tree(trial, "done");
+      trial.clock.pass(7 * dayMs);
+      const lost = old[0] as Key;
+      sql(
+        trial.folder,
+        `CREATE TRIGGER no BEFORE DELETE ON runs WHEN OLD.run_id = '${lost.run_id}'
+           BEGIN SELECT RAISE(ABORT, 'damaged'); END`,
+      );
+      await expect(retained.apply("acme")).rejects.toThrow(/damaged/);
+      for (const key of old) expect(await store.isErased(key)).toBe(key !== lost);
+      expect((await store.head(view))?.fullGone).toBe(true);
     }));
 
   it("of a tenant whose settings cannot be read keeps nothing of others [RW-RETAIN-1]", () =>

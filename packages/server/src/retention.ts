@@ -35,6 +35,7 @@ export interface Total {
 
 export interface Retention {
   plan(tenant: string): Promise<RetentionPlan>;
+  /** Throws what failed first, when all has gone that can. */
   apply(tenant: string): Promise<RetentionTotals>;
   /**
    * To be called every now and then; works at most once a minute, and then on a bounded part. Whoever is leaving
@@ -81,19 +82,22 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     }
   }
 
-  /** Takes what goes away in batches; what was taken is not found again. */
+  /** Takes what goes away in batches; what was taken, or could not be, is not found again. */
   async function inBatches(
     tenant: string,
     asked: readonly Asked[],
-    remove: (roots: readonly RunKey[]) => Promise<void>,
+    kind: Kind,
+    failures: unknown[],
   ): Promise<Total> {
     let total = nothing;
     let batch: EndedTree[] = [];
     let bytes = 0;
     const flush = async (): Promise<void> => {
       if (batch.length === 0) return;
-      await remove(batch);
-      total = batch.reduce(plus, total);
+      const failed = await letGo(batch, kind);
+      if (failed === null) total = batch.reduce(plus, total);
+      else failures.push(failed.error);
+      if (failed?.isStuck === true) throw failures[0];
       batch = [];
       bytes = 0;
     };
@@ -117,10 +121,31 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
   }
 
   // What cannot be read of a tree does not say that it is gone.
-  const isErased = (tree: RunKey): Promise<boolean> => store.isErased(tree).catch(() => false);
-  async function hasNoFullView(tree: RunKey): Promise<boolean> {
-    const head = await store.head(tree).catch(() => null);
-    return head === undefined || head?.fullGone === true;
+  const wholeTrees: Kind = {
+    told: "retention erased",
+    remove: store.eraseTrees,
+    isGone: (tree) => store.isErased(tree).catch(() => false),
+  };
+  const fullViews: Kind = {
+    told: "retention dropped full views",
+    remove: store.dropFullViews,
+    async isGone(tree) {
+      const head = await store.head(tree).catch(() => null);
+      return head === undefined || head?.fullGone === true;
+    },
+  };
+
+  /** Null where all of the batch is gone. */
+  async function letGo(batch: readonly EndedTree[], { remove, isGone }: Kind): Promise<Failed | null> {
+    try {
+      await remove(batch);
+      return null;
+    } catch (error) {
+      // A disk that takes nothing, or somebody who reads the file for long, says nothing about the trees.
+      if (store.levels().writing !== "ok") return { error, left: [], isStuck: true };
+      const left = await without(batch, isGone);
+      return { error, left, isStuck: left.length === 0 };
+    }
   }
 
   /** A batch of trees and one of full views, of as many tenants as it takes to fill one. Tells whether there may be more. */
@@ -146,26 +171,19 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     }
     // Trees that cannot be erased are no reason to keep full views.
     let isStuck = false;
-    const removed = async (
-      what: string,
-      batch: readonly EndedTree[],
-      remove: Store["eraseTrees"],
-      isGone: (tree: RunKey) => Promise<boolean>,
-    ): Promise<void> => {
+    const removed = async (batch: readonly EndedTree[], kind: Kind): Promise<void> => {
       if (batch.length === 0) return;
-      try {
-        await remove(batch);
-        report("info", what, { ...batch.reduce(plus, nothing) });
-      } catch (error) {
-        failures.push(error);
-        // A disk that takes nothing, or somebody who reads the file for long, says nothing about the trees.
-        const left = store.levels().writing === "ok" ? await without(batch, isGone) : [];
-        isStuck ||= left.length === 0 || resting.size >= restingMax;
-        if (!isStuck) for (const tree of left) resting.set(nameOf(tree), clock.monotonic() + restMs);
+      const failed = await letGo(batch, kind);
+      if (failed === null) {
+        report("info", kind.told, { ...batch.reduce(plus, nothing) });
+        return;
       }
+      failures.push(failed.error);
+      isStuck ||= failed.isStuck || resting.size >= restingMax;
+      if (!isStuck) for (const tree of failed.left) resting.set(nameOf(tree), clock.monotonic() + restMs);
     };
-    await removed("retention erased", trees, store.eraseTrees, isErased);
-    await removed("retention dropped full views", views, store.dropFullViews, hasNoFullView);
+    await removed(trees, wholeTrees);
+    await removed(views, fullViews);
     return !isStuck && (isFull(trees) || isFull(views) || from !== "");
   }
 
@@ -178,8 +196,10 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     },
     async apply(tenant) {
       const asked = await queriesOf(tenant);
-      const trees = await inBatches(tenant, asked.trees, store.eraseTrees);
-      const full_views = await inBatches(tenant, asked.fullViews, store.dropFullViews);
+      const failures: unknown[] = [];
+      const trees = await inBatches(tenant, asked.trees, wholeTrees, failures);
+      const full_views = await inBatches(tenant, asked.fullViews, fullViews, failures);
+      if (failures.length > 0) throw failures[0];
       return { trees, full_views };
     },
     async sweep(isLeaving = () => false) {
@@ -192,6 +212,22 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
       if (failures.length > 0) throw failures[0];
     },
   };
+}
+
+/** What goes: whole trees, or full views. */
+interface Kind {
+  /** What the log calls it. */
+  readonly told: string;
+  readonly remove: Store["eraseTrees"];
+  readonly isGone: (tree: RunKey) => Promise<boolean>;
+}
+
+interface Failed {
+  readonly error: unknown;
+  /** Of a batch. */
+  readonly left: readonly EndedTree[];
+  /** What failed is not the trees: the next batch would fail as well. */
+  readonly isStuck: boolean;
 }
 
 type Asked = Pick<TreeQuery, "state" | "ageMsMin" | "ageMsMax" | "full">;
