@@ -28,3 +28,27 @@ it("a transcript is whole, or whoever asks is told that the log went while it wa
   await expect(transcripts(storeOf(2)).at(key, "full", 2)).rejects.toMatchObject(gone);
   await expect(transcripts(storeOf(undefined)).at(key, "full", 2)).rejects.toMatchObject(gone);
 });
+
+it("whoever asks for a transcript while it is folded shares that fold, which is kept once", async () => {
+  const payload = JSON.stringify({ text: "x".repeat(100_000) });
+  const large = new StoredEvent("evt_1", "", "custom", "run_a", "run_a", 1, 1, payload, null);
+  let [reads, kept, isBroken] = [0, 0, false];
+  const { at } = transcripts({
+    ...storeOf(1),
+    async read() {
+      reads += 1;
+      if (isBroken) throw new Error("damaged");
+      return stretchOf([large]);
+    },
+    async keepSnapshot() {
+      kept += 1;
+    },
+  });
+  const asked = await Promise.all(Array.from({ length: 25 }, () => at(key, "full", 1)));
+  expect([new Set(asked).size, reads, kept]).toEqual([1, 1, 1]);
+  // It is shared no longer than it takes, and nor is what it failed of.
+  isBroken = true;
+  await expect(at(key, "full", 1)).rejects.toThrow("damaged");
+  isBroken = false;
+  expect(await at(key, "full", 1)).toMatchObject({ pos: 1 });
+});

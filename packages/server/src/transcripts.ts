@@ -1,5 +1,6 @@
 // Transcripts at any point of a log. A fold starts at the nearest kept transcript; one is kept only beyond the last,
-// when the log has grown by that transcript's own size since, so keeping them stays linear in the log.
+// when the log has grown by that transcript's own size since, so keeping them stays linear in the log. Who asks for one
+// while somebody folds it is given that one.
 
 import { emptyTranscript, reduceAll, type Transcript, type View } from "@runwire/protocol";
 import { weightOf } from "./log/record.js";
@@ -14,7 +15,18 @@ export interface Transcripts {
 const keepBytesMin = 64 * 1024;
 
 export function transcripts(store: Store): Transcripts {
-  async function at(key: RunKey, view: View, pos: number): Promise<Transcript> {
+  const folding = new Map<string, Promise<Transcript>>();
+
+  function at(key: RunKey, view: View, pos: number): Promise<Transcript> {
+    const name = `${key.tenant}/${key.run_id}/${view}/${pos}`;
+    const known = folding.get(name);
+    if (known !== undefined) return known;
+    const folded = fold(key, view, pos).finally(() => folding.delete(name));
+    folding.set(name, folded);
+    return folded;
+  }
+
+  async function fold(key: RunKey, view: View, pos: number): Promise<Transcript> {
     const kept = await store.snapshotBefore(key, view, pos);
     let transcript: Transcript =
       kept === undefined
