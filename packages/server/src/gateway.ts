@@ -56,6 +56,7 @@ import {
   type Settings,
   toldSettings,
 } from "./settings.js";
+import { snapshots } from "./snapshots.js";
 import type { Store } from "./store.js";
 import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 import { startSweeper } from "./sweeper.js";
@@ -166,10 +167,12 @@ async function startOn(
   if (agent !== undefined) open.add(agent.close);
   const followed = hub(store, bus);
   const marked = encodings(store);
+  const begun = snapshots({ transcripts: folded, encodings: marked, clock });
   store.onErased(async (roots) => {
     for (const tenant of new Set(roots.map((root) => root.tenant))) {
       followed.forget(tenant);
       marked.forget(tenant);
+      begun.forget(tenant);
     }
     await agent?.forget(roots);
   });
@@ -177,6 +180,7 @@ async function startOn(
     clock,
     store,
     transcripts: folded,
+    snapshots: begun,
     encodings: marked,
     hub: followed,
     blobs,

@@ -100,7 +100,7 @@ export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
 }
 
 /** Node cuts small buffers from slabs of 8 KB: of what is kept, a few hundred bytes would each keep one. */
-function alone(bytes: Buffer): Buffer {
+export function alone(bytes: Buffer): Buffer {
   if (bytes.length === bytes.buffer.byteLength) return bytes;
   const own = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(own);

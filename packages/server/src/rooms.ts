@@ -10,6 +10,7 @@ import type { Quotas } from "./quotas.js";
 import type { Report } from "./report.js";
 import type { Retention } from "./retention.js";
 import type { Settings } from "./settings.js";
+import type { Snapshots } from "./snapshots.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
 
@@ -22,6 +23,7 @@ export interface Rooms {
   /** Undefined where everyone writes their own runs. */
   readonly agent: Agent | undefined;
   readonly transcripts: Transcripts;
+  readonly snapshots: Snapshots;
   readonly encodings: Encodings;
   readonly blobs: CountedBlobs;
   readonly connections: Connections;

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Event } from "@runwire/protocol";
+import type { Event, Transcript } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allEvents, append, createRun, lifecycle, reasoning, say, text } from "./calls.js";
 import { dechunked, type RawConnection, rawConnection, requestText } from "./raw-http.js";
@@ -217,6 +217,42 @@ describe("a reader that stops reading for 20 MB and then reads on", () => {
     expect(inFull.at(-1)?.payload).toMatchObject({ dropped_count: missing(inFull, wholeFull).length });
     await beside.ended;
     expect(beside.events).toEqual(whole);
+  });
+
+  it("shares the snapshot that it began with with all who have stopped there, and costs less than 2 MB", {
+    timeout: 120_000,
+  }, async () => {
+    const calls = 250;
+    const run_id = await createRun(server.url);
+    for (let i = 0; i < calls; i++)
+      await append(
+        server.url,
+        run_id,
+        say("tool.start", { call_id: `call_${i}`, tool: "shell", input: "i".repeat(60_000) }),
+      );
+    const begin = async (): Promise<RawConnection> => {
+      const raw = await rawConnection(server.url);
+      const path = streamPath({ run_id, dialect: "runwire", snapshot: 1 });
+      raw.write(requestText(server.url, "GET", path, ["Connection: close"]));
+      await raw.until((answer) => answer.includes("event: snapshot"));
+      raw.socket.pause();
+      return raw;
+    };
+    // It has made the snapshot; what that itself keeps is not the others'.
+    const stalled = [await begin()];
+    const before = await measure(server);
+    while (stalled.length <= stalledReaders) stalled.push(await begin());
+    const withStalled = await measure(server);
+    expect(withStalled.waiting).toBeGreaterThan(4_000_000);
+    expect((withStalled.kept - before.kept) / stalledReaders).toBeLessThan(2_000_000);
+
+    await append(server.url, run_id, lifecycle("error"));
+    for (const raw of stalled) {
+      const said = await readOn(raw);
+      const [{ type, transcript }] = said as unknown as [{ type: string; transcript: Transcript }];
+      expect([type, Object.keys(transcript.tools).length]).toEqual(["snapshot", calls]);
+      expect(said.at(-1)?.payload).toEqual({ state: "error", reason: null });
+    }
   });
 
   it("that never fell behind is told of no loss [RW-KODER-2]", async () => {

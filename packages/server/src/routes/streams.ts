@@ -109,11 +109,11 @@ async function streamRun(rooms: Rooms, call: Call<RunStreamQuery>): Promise<Repl
   const head = await followableHead(rooms, key, view);
   const cursor = cursorText(query, req);
   const isAgain = snapshot && !hasCursor(query);
-  const opening = await openAt(rooms, head, dialect, view, { cursor, snapshot, isAgain });
+  const bytes = wire(dialect, framing, isChunked(res));
+  const opening = await openAt(rooms, head, bytes, view, { cursor, snapshot, isAgain });
   if (opening.finished) return { status: 204 };
   const { sink, attach } = httpStream(call, framing, rooms);
-  const bytes = wire(dialect, framing, isChunked(res));
-  if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
+  if (opening.first.length > 0) sink.send(opening.first, opening.number);
   attach(await openStream(rooms, { ...opening, key, view, wire: bytes, backpressure, sink }));
   return undefined;
 }

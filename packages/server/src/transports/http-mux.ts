@@ -23,7 +23,6 @@ export async function streamMany(rooms: Rooms, call: Call<ManyQuery>): Promise<R
   const framing = framingOf(req);
   const options = {
     tenant,
-    dialect,
     view: viewOf(query),
     backpressure: backpressureOf(query),
     wire: wire(dialect, framing === "sse" ? "sse-mux" : "ndjson", isChunked(res)),

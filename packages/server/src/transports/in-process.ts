@@ -42,15 +42,16 @@ export async function* followRun(rooms: Rooms, options: FollowOptions): AsyncGen
   const key = { tenant, run_id };
   const head = await followableHead(rooms, key, view);
   const cursor = options.after === undefined ? undefined : String(options.after);
-  const opening = await openAt(rooms, head, dialect, view, { cursor, snapshot });
+  const bytes = wire(dialect, "in-process", false);
+  const opening = await openAt(rooms, head, bytes, view, { cursor, snapshot });
   if (opening.finished) return;
 
-  const { sink, taken, next } = waitingRoom(opening.first, signal);
+  const { sink, taken, next } = waitingRoom(messagesIn(opening.first), signal);
   const stream = await openStream(rooms, {
     ...opening,
     key,
     view,
-    wire: wire(dialect, "in-process", false),
+    wire: bytes,
     backpressure: "lossless",
     sink,
   });

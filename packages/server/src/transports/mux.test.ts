@@ -10,7 +10,6 @@ import { type Mux, type MuxSink, mux } from "./mux.js";
 const dialect = runwire as Dialect;
 const options = {
   tenant: "default",
-  dialect,
   view: "default" as const,
   backpressure: "lossless" as const,
   wire: wire(dialect, "ndjson", false),
@@ -45,7 +44,15 @@ function rangeOf(run_id: string, after: number): Range {
 
 async function addAll(many: Mux, runs: Iterable<string>): Promise<void> {
   for (const run_id of runs)
-    await many.add({ run_id, after: 0, number: 0, atEnd: false, finished: false, state: null, first: [] });
+    await many.add({
+      run_id,
+      after: 0,
+      number: 0,
+      atEnd: false,
+      finished: false,
+      state: null,
+      first: Buffer.alloc(0),
+    });
 }
 
 describe("several runs on one connection", () => {
@@ -98,7 +105,15 @@ describe("several runs on one connection", () => {
       close() {},
     };
     const { many } = muxOf(new Map([["next", 1]]), sink, whenEmpty);
-    const over = { run_id: "over", after: 9, number: 9, atEnd: true, finished: true, state: null, first: [] };
+    const over = {
+      run_id: "over",
+      after: 9,
+      number: 9,
+      atEnd: true,
+      finished: true,
+      state: null,
+      first: Buffer.alloc(0),
+    };
     await many.add(over);
     await addAll(many, ["next"]);
     expect(told).toEqual([known]);

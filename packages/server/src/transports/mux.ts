@@ -1,7 +1,7 @@
 // Several runs on one connection. Each run keeps its own stream and cursor; the transport hears the cursors of
 // all of them after each write, so that it can tell the client where it stands.
 
-import { type Dialect, limits, type Message, RunwireError, type View } from "@runwire/protocol";
+import { limits, RunwireError, type View } from "@runwire/protocol";
 import type { Rooms } from "../rooms.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
 import type { Wire } from "../wire.js";
@@ -9,7 +9,6 @@ import { followableHead, type Opening, openAt } from "./open.js";
 
 export interface MuxOptions {
   readonly tenant: string;
-  readonly dialect: Dialect;
   readonly view: View;
   readonly backpressure: "drop" | "lossless";
   readonly wire: Wire;
@@ -29,15 +28,17 @@ export interface Mux extends Stream {
   remove(run_id: string): void;
 }
 
+const nothing = Buffer.alloc(0);
+
 /** Looks a run up before the connection says yes. */
 export async function findMember(
   rooms: Rooms,
-  { tenant, dialect, view }: MuxOptions,
+  { tenant, view, wire }: MuxOptions,
   run_id: string,
   cursor: string | undefined,
 ): Promise<Member> {
   const head = await followableHead(rooms, { tenant, run_id }, view);
-  return { run_id, ...(await openAt(rooms, head, dialect, view, { cursor, snapshot: false })) };
+  return { run_id, ...(await openAt(rooms, head, wire, view, { cursor, snapshot: false })) };
 }
 
 /** `whenEmpty` says whether the connection ends with its last run, or waits for more. */
@@ -48,15 +49,15 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
   let closed = false;
 
   /** What a run begins with goes out with its first events: by then the cursors of all runs are known. */
-  function memberSink(run_id: string, first: readonly Message[]): Sink {
+  function memberSink(run_id: string, first: Buffer): Sink {
     let opening = first;
     return {
       isFull: sink.isFull,
       send(bytes, cursor) {
         cursors.set(run_id, cursor);
         takesTurn(run_id);
-        const whole = opening.length === 0 ? bytes : Buffer.concat([wire.frame(opening), bytes]);
-        opening = [];
+        const whole = opening.length === 0 ? bytes : Buffer.concat([opening, bytes]);
+        opening = nothing;
         sink.send(whole, cursors);
       },
       close(how) {

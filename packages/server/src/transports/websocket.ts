@@ -38,7 +38,8 @@ export function webSockets(rooms: Rooms): Sockets {
       checkSnapshot({ snapshot, dialect }, "WebSocket");
       const backpressure = backpressureOf({ ...query, dialect });
       const run = await followableHead(rooms, key, view);
-      const opening = await openAt(rooms, run, dialect, view, { cursor: cursorText(query, req), snapshot });
+      const bytes = wire(dialect, "websocket", false);
+      const opening = await openAt(rooms, run, bytes, view, { cursor: cursorText(query, req), snapshot });
       const ws = await accept(upgrade);
       const { sink, attach, isOver } = socketSink(rooms, ws, upgrade);
       // It has nothing to say here, but what it says counts.
@@ -47,8 +48,7 @@ export function webSockets(rooms: Rooms): Sockets {
         sink.close("finished");
         return;
       }
-      const bytes = wire(dialect, "websocket", false);
-      if (opening.first.length > 0) sink.send(bytes.frame(opening.first), opening.number);
+      if (opening.first.length > 0) sink.send(opening.first, opening.number);
       attach(await openStream(rooms, { ...opening, key, view, wire: bytes, backpressure, sink }));
     },
 
@@ -57,7 +57,6 @@ export function webSockets(rooms: Rooms): Sockets {
       const dialect = dialectFor(upgrade);
       const options: MuxOptions = {
         tenant,
-        dialect,
         view: viewOf(query, req),
         backpressure: backpressureOf({ ...query, dialect }),
         wire: wire(dialect, "websocket", false),
