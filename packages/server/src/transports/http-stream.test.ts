@@ -9,6 +9,7 @@ import type { Connection } from "../connections.js";
 import { type HttpStream, httpStream } from "./http-stream.js";
 
 const roomBytes = 100;
+let nowMs = 0;
 
 function streamOn(socket: Duplex): HttpStream & { readonly connection: Connection } {
   const res = Object.assign(new EventEmitter(), {
@@ -22,7 +23,7 @@ function streamOn(socket: Duplex): HttpStream & { readonly connection: Connectio
     { res: res as unknown as ServerResponse, caller: {} as never, begin() {} },
     "sse",
     {
-      clock: { now: () => 0, monotonic: () => 0 },
+      clock: { now: () => 0, monotonic: () => nowMs },
       connections: {
         leaving: false,
         add(connection: Connection) {
@@ -36,7 +37,7 @@ function streamOn(socket: Duplex): HttpStream & { readonly connection: Connectio
 }
 
 describe("a reader that takes no more", () => {
-  it("is gone on with when it does, also where it was greeted in between", async () => {
+  it("is gone on with when it does, also where something short was said in between", async () => {
     const written: (() => void)[] = [];
     const socket = new Duplex({
       highWaterMark: roomBytes,
@@ -44,23 +45,47 @@ describe("a reader that takes no more", () => {
       write: (_chunk, _encoding, done) => void written.push(done),
       writev: (_chunks, done) => void written.push(done),
     });
-    const { sink, attach, connection } = streamOn(socket);
+    const { sink, attach } = streamOn(socket);
     const drained = new Promise<void>((resolve) => attach({ drained: resolve, close() {} }));
-    const greet = (): void => connection.ping();
+    const sayShort = (): void => sink.send(Buffer.from("short"), 1);
 
     sink.send(Buffer.alloc(2 * roomBytes), 1);
     expect(sink.isFull()).toBe(true);
-    greet();
-    // The large one is out, the greeting is not: there is room for another one, but nothing has drained.
+    sayShort();
+    // The large one is out, the short one is not: there is room for another one, but nothing has drained.
     written.shift()?.();
     await new Promise((resolve) => setImmediate(resolve));
-    greet();
+    sayShort();
     while (written.length > 0) {
       written.shift()?.();
       await new Promise((resolve) => setImmediate(resolve));
     }
     await drained;
     expect(sink.isFull()).toBe(false);
+  });
+});
+
+describe("a reader that never reads", () => {
+  it("is greeted no more once its socket is full, and then only when it has read", async () => {
+    const written: (() => void)[] = [];
+    const socket = new Duplex({
+      highWaterMark: roomBytes,
+      read() {},
+      write: (_chunk, _encoding, done) => void written.push(done),
+    });
+    const { sink, attach, connection } = streamOn(socket);
+    const drained = new Promise<void>((resolve) => attach({ drained: resolve, close() {} }));
+    sink.send(Buffer.alloc(2 * roomBytes), 1);
+    const waiting = socket.writableLength;
+    for (nowMs = 1; nowMs <= 100; nowMs++) {
+      connection.ping();
+      // It counts as greeted, and has its turn when others have.
+      expect([socket.writableLength, connection.sentMs()]).toEqual([waiting, nowMs]);
+    }
+    written.shift()?.();
+    await drained;
+    connection.ping();
+    expect(socket.writableLength).toBeGreaterThan(0);
   });
 });
 

@@ -61,7 +61,11 @@ export function httpStream(
   const remove = connections.add({
     sentMs: () => sentMs,
     caller,
-    ping: () => write(framed(signs[framing])),
+    ping() {
+      // Greetings would pile up behind what a reader that has stopped does not take; what waits there is sign enough.
+      if (full) sentMs = clock.monotonic();
+      else write(framed(signs[framing]));
+    },
     leave: () => stream?.close("leaving"),
     end(why) {
       if (isOver) return;

@@ -5,6 +5,8 @@ import type { WebSocket } from "ws";
 import type { Connection } from "../connections.js";
 import { inOrder, socketSink } from "./socket.js";
 
+let nowMs = 0;
+
 /** A client whose messages wait until its tenant may ask again, and what was obeyed of them. */
 function waitingClient(text = "abort it") {
   const ws = Object.assign(new EventEmitter(), {
@@ -13,13 +15,17 @@ function waitingClient(text = "abort it") {
     bufferedAmount: 0,
     pause() {},
     resume() {},
+    pings: 0,
+    ping() {
+      ws.pings += 1;
+    },
     close() {
       ws.readyState = 2;
     },
   });
   const added: Connection[] = [];
   const rooms = {
-    clock: { now: () => 0, monotonic: () => 0 },
+    clock: { now: () => 0, monotonic: () => nowMs },
     connections: {
       leaving: false,
       add(connection: Connection) {
@@ -28,7 +34,8 @@ function waitingClient(text = "abort it") {
       },
     },
   };
-  const upgrade = { socket: new EventEmitter(), tenant: "acme", caller: {}, requestId: "req_a" };
+  const socket = Object.assign(new EventEmitter(), { writableNeedDrain: false, writableLength: 0 });
+  const upgrade = { socket, tenant: "acme", caller: {}, requestId: "req_a" };
   const { sink, isOver } = socketSink(rooms as never, ws as unknown as WebSocket, upgrade as never);
   let mayAsk = (): void => {};
   const asking = new Promise<void>((resolve) => {
@@ -50,6 +57,7 @@ function waitingClient(text = "abort it") {
   ws.emit("message", text, false);
   return {
     ws,
+    socket,
     sink,
     connection: added[0] as Connection,
     reported,
@@ -91,4 +99,17 @@ it("a bug in what obeys a client is told under the id of its request, and ends t
   const stack = expect.stringContaining("not foreseen") as string;
   expect(reported).toEqual([["error", "bug", { code: "KAI-SERVER-BUG-0001", request_id: "req_a", stack }]]);
   expect(ws.readyState).toBe(2);
+});
+
+it("a client that never reads is greeted no more once its socket is full, and counts as greeted", () => {
+  const { ws, socket, connection } = waitingClient();
+  connection.ping();
+  expect(ws.pings).toBe(1);
+  Object.assign(socket, { writableNeedDrain: true, writableLength: 1 });
+  nowMs = 1;
+  connection.ping();
+  expect([ws.pings, connection.sentMs()]).toEqual([1, 1]);
+  Object.assign(socket, { writableNeedDrain: false, writableLength: 0 });
+  connection.ping();
+  expect(ws.pings).toBe(2);
 });

@@ -122,7 +122,8 @@ export function socketSink(
     sentMs: () => sentMs,
     ping() {
       sentMs = clock.monotonic();
-      if (isOpen()) ws.ping();
+      // Behind what a client that has stopped reading does not take, pings would pile up.
+      if (isOpen() && !waitsForDrain(socket)) ws.ping();
     },
     caller,
     leave: () => (stream === undefined ? end(closeCodes.leaving) : stream.close("leaving")),
