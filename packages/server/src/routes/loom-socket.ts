@@ -12,6 +12,7 @@ import { toldOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { RunKey } from "../store.js";
 import { openStream, type Sink, type Stream } from "../stream.js";
+import { takesTurn } from "../transports/mux.js";
 import { acceptor, inOrder, socketSink } from "../transports/socket.js";
 import { type Wire, websocketText } from "../wire.js";
 import { answerApproval } from "./answers.js";
@@ -31,7 +32,7 @@ export function loomSocket(rooms: Rooms): (upgrade: Upgrade) => Promise<void> {
     const runs = new Map<string, Told>();
     attach({
       drained: () => {
-        for (const { stream } of runs.values()) stream?.drained();
+        for (const { stream } of [...runs.values()]) stream?.drained();
       },
       close: (...how) => {
         const open = [...runs.values()];
@@ -126,7 +127,10 @@ async function run(
     backpressure: "lossless",
     sink: {
       isFull: sink.isFull,
-      send: sink.send,
+      send(bytes, cursor) {
+        takesTurn(runs, name);
+        sink.send(bytes, cursor);
+      },
       close(how) {
         const isOpen = runs.delete(name);
         if (how === "broken") sink.close(how);

@@ -55,7 +55,7 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
       isFull: sink.isFull,
       send(bytes, cursor) {
         cursors.set(run_id, cursor);
-        takesTurn(run_id);
+        takesTurn(members, run_id);
         const whole = opening.length === 0 ? bytes : Buffer.concat([opening, bytes]);
         opening = nothing;
         sink.send(whole, cursors);
@@ -73,12 +73,6 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
   /** A connection that ends with its runs tells the cursors of all; one that waits for more would never forget any. */
   function ended(run_id: string): void {
     if (whenEmpty === "wait") cursors.delete(run_id);
-  }
-
-  /** Whoever has sent comes last when there is room again, so that no run keeps the others from a slow reader. */
-  function takesTurn(run_id: string): void {
-    const member = members.get(run_id);
-    if (members.delete(run_id)) members.set(run_id, member);
   }
 
   function close(...how: Parameters<Stream["close"]>): void {
@@ -124,4 +118,10 @@ export function mux(rooms: Rooms, options: MuxOptions, sink: MuxSink, whenEmpty:
     },
     close,
   };
+}
+
+/** Whoever has sent comes last when there is room again, so that no run keeps the others from a slow reader. */
+export function takesTurn<M>(members: Map<string, M>, id: string): void {
+  const member = members.get(id) as M;
+  if (members.delete(id)) members.set(id, member);
 }
