@@ -101,16 +101,18 @@ it("any number of rows that belong to no log is written at once", async () => {
 
 it("an append that may be stored with a step of compaction is not written again, and is told of the doubt", async () => {
   let writes = 0;
-  const commits = commitsHere({
-    writer: {
-      condition: "broken",
-      async write() {
-        writes += 1;
-        throw writes === 1 ? new InDoubt("disk I/O error") : new Error("refused");
-      },
-      truncate: async () => {},
-      close: async () => {},
+  const writer = {
+    condition: "ok" as "ok" | "broken",
+    async write() {
+      writes += 1;
+      writer.condition = "broken";
+      throw writes === 1 ? new InDoubt("disk I/O error") : new Error("refused");
     },
+    truncate: async () => {},
+    close: async () => {},
+  };
+  const commits = commitsHere({
+    writer,
     compact: {
       isDue: () => writes === 0,
       step: () => ({ writes: [], done: () => {}, failed: () => {} }),
@@ -148,4 +150,9 @@ it("nothing is acknowledged, and no run shown, by what is in doubt", async () =>
   expect(commits.isArriving(tenant, "run_e")).toBe(true);
   expect(commits.turnsArriving(tenant, "ses_e")).toEqual(["run_e"]);
   await expect(commits.append(tenant, (commit) => commit.createdUnder("key"))).rejects.toThrow();
+  // A refusal neither: it is for what nobody knows.
+  const refused = commits.append(tenant, () => {
+    throw new Error("a gap");
+  });
+  await expect(refused).rejects.toThrow("removed or replaced");
 });

@@ -133,6 +133,13 @@ export function groupCommit(parts: GroupCommitParts): GroupCommit {
       gathering.also.push(rows);
       for (const row of rows.list) gathering.others.push(row);
     }
+    if (writer.condition === "broken") {
+      // Refusals rest on what is stored as answers do, and nobody knows that any more. The writer says why.
+      writer.write([]).catch((why: unknown) => {
+        for (const { reject } of asked) reject(why);
+      });
+      return;
+    }
     const nowMs = clock.now();
     for (const of of asked) decide(of, { gathering, writing, untold }, parts, nowMs);
   }
