@@ -1,9 +1,10 @@
 // A process that is meant to die: it appends batches to trees of runs, many at a time, and prints a line for
 // each batch that was answered. Whoever kills it holds the store to those lines.
 //
-//   node crash-writer.js <server module> <folder> <producers> <batches each> <hot events>
+//   node crash-writer.js <server module> <folder> <producers> <batches each> <hot events> [<seed>]
 
 import type { Draft } from "@runwire/protocol";
+import { randomFrom } from "./gateway/chance.js";
 import { openSqlite, type ServerModule } from "./suites/store/server-module.js";
 import { treeOf } from "./suites/store/tree.js";
 import { asked } from "./suites/store/trial.js";
@@ -23,7 +24,7 @@ const trees = 3;
 const levels = 2;
 const newRun = { ...asked(24 * 60 * 60 * 1000), messages: [] };
 
-const [serverPath = "", folder = "", producers = "1", batches = "1", hotEvents = "1000"] =
+const [serverPath = "", folder = "", producers = "1", batches = "1", hotEvents = "1000", seed = "0"] =
   process.argv.slice(2);
 const server = (await import(serverPath)) as ServerModule;
 const open = openSqlite(server, { durability: "fsync", hotEventsMax: Number(hotEvents) });
@@ -58,12 +59,14 @@ async function findRuns(): Promise<readonly Key[]> {
 }
 
 async function produce(runs: readonly Key[], producer: number): Promise<void> {
+  // Its own chances, so that they do not depend on who is answered first.
+  const random = randomFrom(Number(seed) + producer);
   for (let n = 0; n < Number(batches); n++) {
-    const key = runs[Math.floor(Math.random() * runs.length)] as Key;
+    const key = runs[Math.floor(random() * runs.length)] as Key;
     const batch = `${process.pid}.${n}`;
-    const drafts = Array.from({ length: 1 + Math.floor(Math.random() * 50) }, (_, i): Draft => {
+    const drafts = Array.from({ length: 1 + Math.floor(random() * 50) }, (_, i): Draft => {
       const payload = { text: `${i} `, producer, batch, i };
-      return Math.random() < 0.5 ? { type: "text.delta", payload } : { type: "custom", payload };
+      return random() < 0.5 ? { type: "text.delta", payload } : { type: "custom", payload };
     });
     const { first_pos, last_pos } = await ingest.append(key, drafts);
     const ack = { run_id: key.run_id, first_pos, last_pos, producer, batch };
