@@ -10,6 +10,7 @@ import { type Clock, gateway, systemClock } from "@runwire/client";
 import { type Draft, type Facts, isId, RunwireError, runtimeReader } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tool } from "../../conformance/dist/tools.js";
 import type { Publisher } from "./nats/publisher.js";
 import { answerRequests } from "./nats/requests.js";
 import { publishRuns } from "./nats/runs.js";
@@ -17,10 +18,10 @@ import { runIn, subjectsOf, tokenOf } from "./nats/subjects.js";
 import { leaveMsMax, waitingMax } from "./nats/work.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
-import { hasNats, type NatsServer, natsServer, tellIfMissing } from "./testing/nats-server.js";
+import { type NatsServer, natsServer } from "./testing/nats-server.js";
 import { served } from "./testing/served.js";
 
-tellIfMissing();
+const { program, whyNot } = tool("nats-server");
 const text = (words: string): Draft => ({ type: "text.delta", payload: { text: words } });
 const step = (step_index: number): Draft =>
   ({ type: "step.boundary", payload: { step_index, step_kind: "tool-roundtrip" } }) as Draft;
@@ -341,7 +342,7 @@ describe("requests over NATS", () => {
   );
 });
 
-describe.skipIf(!hasNats)("runwire nats", () => {
+describe.skipIf(whyNot !== undefined)("runwire nats", () => {
   const server = served("nats");
   const { folder } = server;
   let nats: NatsServer;
@@ -349,7 +350,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   let jsm: JetStreamManager;
 
   beforeAll(async () => {
-    nats = await natsServer(join(folder, "nats"), "-js");
+    nats = await natsServer(program, join(folder, "nats"), "-js");
     nc = await connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
     jsm = await jetstreamManager(nc);
   });
@@ -689,7 +690,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   it("has a checkpoint also where NATS takes no list of all its runs, and makes up for what ended since [RW-NATS-2]", async () => {
     const conf = join(folder, "tiny.conf");
     writeFileSync(conf, "max_payload: 6000\n");
-    const tiny = await natsServer(join(folder, "tiny"), "-js", "-c", conf);
+    const tiny = await natsServer(program, join(folder, "tiny"), "-js", "-c", conf);
     const many = start(["serve", "--port", "0", "--data", join(folder, "many")]);
     const [, RUNWIRE_URL = ""] = await many.until(/listening on (http:\/\/[^\s,]+)/);
     const api = gateway({ base: RUNWIRE_URL });
@@ -726,7 +727,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   it("publishes a message that NATS does not take as empty, with its number, and says so [RW-NATS-1]", async () => {
     const conf = join(folder, "small.conf");
     writeFileSync(conf, "max_payload: 32768\n");
-    const small = await natsServer(join(folder, "small"), "-c", conf);
+    const small = await natsServer(program, join(folder, "small"), "-c", conf);
     const own = await connect({ servers: small.url });
     const heard: Msg[] = [];
     own.subscribe("runwire.events.>", { callback: (_, msg) => void heard.push(msg) });
@@ -752,7 +753,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   });
 
   it("waits for a NATS and for a server that are away, and says so; what is no NATS is said too [RW-NATS-5]", async () => {
-    const late = await natsServer(join(folder, "late"));
+    const late = await natsServer(program, join(folder, "late"));
     await late.kill();
     const early = start(["nats", "--nats", late.url], server.env);
     await expect
@@ -778,7 +779,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
   });
 
   it("leaves when it is told to, also while NATS is away [RW-NATS-5]", async () => {
-    const gone = await natsServer(join(folder, "gone"), "-js");
+    const gone = await natsServer(program, join(folder, "gone"), "-js");
     const bridge = start(["nats", "--nats", gone.url, "--stream", "GONE"], server.env);
     await bridge.until(/publishing runs/);
     const run_id = await created();
@@ -876,7 +877,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
       conf,
       'authorization { users: [{ user: me, password: s3cret, permissions: { subscribe: ["_INBOX.>"] } }] }\n',
     );
-    const locked = await natsServer(join(folder, "locked"), "-c", conf);
+    const locked = await natsServer(program, join(folder, "locked"), "-c", conf);
     const at = locked.url.replace("nats://", "nats://me:s3cret@");
     const { code, out, err } = await start(["nats", "--nats", at], server.env).exited;
     await locked.kill();
@@ -894,7 +895,7 @@ describe.skipIf(!hasNats)("runwire nats", () => {
     writeFileSync(cert, made.certificate);
     writeFileSync(key, made.key);
     const flags = ["--tls", "--tlscert", cert, "--tlskey", key, "--user", "me", "--pass", "s3cret"];
-    const safe = await natsServer(join(folder, "safe"), ...flags);
+    const safe = await natsServer(program, join(folder, "safe"), ...flags);
     const at = `tls://localhost:${new URL(safe.url.replace(/^\w+:/, "http:")).port}`;
     const attempt = (address: string, ...more: readonly string[]): Running =>
       start(["nats", "--nats", address, ...more], server.env);

@@ -15,13 +15,14 @@ import {
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ServerProcess, startServer } from "./gateway/server-process.js";
 import { anchorsOf, type Fence, fencesOf, linksOf } from "./markdown.js";
 import { shellScript, startsServers } from "./shell-script.js";
+import { tool } from "./tools.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -105,10 +106,13 @@ if (withCommands.length > 0) {
     it.for(withCommands)("$name work in their order", async ({ name }, context) => {
       const blocks = inLanguage("sh").filter((fence) => fence.name === name);
       const script = blocks.map(({ text }) => text).join("\n");
-      const missing = ["openssl", "sqlite3", "nats-server"].filter(
-        (tool) => script.includes(`${tool} `) && !isThere(tool),
-      );
-      if (missing.length > 0) return context.skip(`${missing.join(" and ")} is not on this machine`);
+      for (const name of ["openssl", "sqlite3", "nats-server"] as const) {
+        if (!script.includes(`${name} `)) continue;
+        const { program, whyNot } = tool(name);
+        // Scripts find it on the path alone.
+        if (whyNot !== undefined || program !== name)
+          return context.skip(whyNot ?? `${name} is not on the path`);
+      }
       if (!startsServers(blocks)) return runScript(blocks, server.url);
       const own = join(folder, "own", name);
       mkdirSync(own, { recursive: true });
@@ -217,10 +221,6 @@ async function runScript(blocks: readonly Fence[], url: string, cwd = root): Pro
       );
     },
   );
-}
-
-function isThere(tool: string): boolean {
-  return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, tool)));
 }
 
 /** For a server that a script stops and starts again, and that must be found where it was. */

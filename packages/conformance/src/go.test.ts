@@ -1,7 +1,7 @@
 // The Go client in `clients/go`: its own tests, and what it writes and reads against a real gateway through a
-// network that breaks. Where there is no Go, all of it is skipped, and says so.
+// network that breaks.
 
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,19 +18,14 @@ import { allEvents, createRun } from "./gateway/calls.js";
 import { chance } from "./gateway/chance.js";
 import { readAll, streamPath } from "./gateway/readers.js";
 import { storyOfEveryType } from "./gateway/story.js";
+import { tool } from "./tools.js";
 
 const module = fileURLToPath(new URL("../../../clients/go/", import.meta.url));
 // An empty cache is filled with Go's own library first: half a minute on a busy machine.
 const buildMsMax = 240_000;
 const programMsMax = 45_000;
 
-const go = process.env.RUNWIRE_GO ?? "go";
-const hasGo = spawnSync(go, ["version"]).status === 0;
-if (!hasGo) {
-  process.stdout.write(
-    `go: SKIPPED, because \`${go} version\` fails; install Go 1.19, or name it in RUNWIRE_GO\n`,
-  );
-}
+const { program: go, whyNot } = tool("go");
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "runwire-go-"));
@@ -47,20 +42,20 @@ const environment = {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.skipIf(!hasGo)("the Go client", () => {
+describe.skipIf(whyNot !== undefined)("the Go client", () => {
   const luck = chance("go");
   let gateway: Gateway;
 
   beforeAll(async () => {
     gateway = await startGateway({ port: 0, dataFolder: join(folder, "data"), durability: "os" });
-    await tool("build", "-o", `${join(folder, "bin")}/`, "./cmd/rwgo", "./example");
+    await goTool("build", "-o", `${join(folder, "bin")}/`, "./cmd/rwgo", "./example");
   }, buildMsMax);
 
   afterAll(() => gateway.close());
 
   it("is vetted, and passes its own tests over the golden files", { timeout: buildMsMax }, async () => {
-    expect(await tool("vet", "./...")).toBe("");
-    expect(await tool("test", "-vet=off", "./...")).toMatch(/^ok /m);
+    expect(await goTool("vet", "./...")).toBe("");
+    expect(await goTool("test", "-vet=off", "./...")).toMatch(/^ok /m);
   });
 
   it("reads and writes back what TypeScript writes, byte by byte [RW-ENV-2] [RW-ENV-3]", async () => {
@@ -142,7 +137,7 @@ describe.skipIf(!hasGo)("the Go client", () => {
 });
 
 /** Go's own tool, in the module; gives what it prints. */
-async function tool(...args: readonly string[]): Promise<string> {
+async function goTool(...args: readonly string[]): Promise<string> {
   const { stdout, stderr } = await run(go, args, { cwd: module, env: environment }).catch((failure) => {
     throw new Error(`go ${args.join(" ")}:\n${failure.stdout}${failure.stderr}`);
   });

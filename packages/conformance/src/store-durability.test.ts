@@ -24,6 +24,7 @@ import * as server from "@runwire/server";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../server/dist/stores/sqlite/open.js";
+import { strace } from "./strace.js";
 import { runsFeed } from "./suites/store/log.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { wholeLog } from "./suites/store/soundness.js";
@@ -54,7 +55,7 @@ describe("a data folder", () => {
   });
 
   it("is flushed to disk at least once for every answered commit", ({ skip }) => {
-    if (spawnSync("strace", ["-V"]).error !== undefined) skip("strace is not installed");
+    if (strace.whyNot !== undefined) skip(strace.whyNot);
     for (let opens = 0; opens < 2; opens++) {
       const trace = join(folder, "trace");
       // One producer that waits for each answer: every batch is a commit of its own.
@@ -66,7 +67,6 @@ describe("a data folder", () => {
         ],
         { encoding: "utf8" },
       );
-      if (/ptrace|Operation not permitted/.test(traced.stderr)) skip(`strace: ${traced.stderr.trim()}`);
       expect(traced.stderr).toBe("");
       const commits = traced.stdout.trim().split("\n").length;
       expect(commits).toBe(40);

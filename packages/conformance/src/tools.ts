@@ -1,5 +1,5 @@
 // Programs that some tests need and that a machine may lack. What needs one is skipped without it, and says so; where
-// `CI` is set it fails, unless whoever prepared the machine has named it in `CI_LACKS` as not to be had there. So a
+// `CI=true` it fails, unless whoever prepared the machine has named it in `CI_LACKS` as not to be had there. So a
 // skip is never taken for a pass.
 
 import { spawnSync } from "node:child_process";
@@ -34,7 +34,7 @@ export function tool(name: ToolName): Tool {
     return { program: found?.program ?? name, whyNot: undefined };
   const whyNot = `${name} cannot be used: ${first.error?.message ?? first.stderr.trim()}`;
   const { CI, CI_LACKS = "" } = process.env;
-  if (CI !== undefined && !CI_LACKS.split(" ").includes(name)) throw new Error(whyNot);
+  if (CI === "true" && !CI_LACKS.split(" ").includes(name)) throw new Error(whyNot);
   process.stdout.write(`SKIPPED: ${whyNot}\n`);
   return { program: name, whyNot };
 }

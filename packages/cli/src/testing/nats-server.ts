@@ -1,24 +1,9 @@
-// A real nats-server in a folder of its own, on a port that it chooses. Where there is none on this machine, its tests are
-// skipped, and say so.
+// A real nats-server in a folder of its own, on a port that it chooses.
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-
-const given = process.env.RUNWIRE_NATS_SERVER;
-const places = given === undefined ? ["nats-server", "/usr/sbin/nats-server"] : [given];
-const program = places.find((place) => spawnSync(place, ["--version"]).status === 0);
-
-export const hasNats = program !== undefined;
-
-/** For the test's output, once. */
-export function tellIfMissing(): void {
-  if (hasNats) return;
-  process.stdout.write(
-    `nats: SKIPPED, because there is no \`${places[0]}\`; install nats-server 2.9, or name it in RUNWIRE_NATS_SERVER\n`,
-  );
-}
 
 export interface NatsServer {
   readonly url: string;
@@ -27,7 +12,11 @@ export interface NatsServer {
   start(): Promise<void>;
 }
 
-export async function natsServer(folder: string, ...flags: readonly string[]): Promise<NatsServer> {
+export async function natsServer(
+  program: string,
+  folder: string,
+  ...flags: readonly string[]
+): Promise<NatsServer> {
   mkdirSync(folder, { recursive: true });
   let child: ChildProcess | undefined;
   let port = "-1";
@@ -46,7 +35,7 @@ export async function natsServer(folder: string, ...flags: readonly string[]): P
       join(folder, "js"),
       ...flags,
     ];
-    const started = spawn(program ?? "nats-server", args, { stdio: ["ignore", "ignore", "pipe"] });
+    const started = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
     child = started;
     await new Promise<void>((resolve, reject) => {
       let log = "";

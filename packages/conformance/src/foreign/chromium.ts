@@ -1,6 +1,6 @@
 // A real browser, driven over its own debugging protocol: one page, in which expressions are evaluated.
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,12 +8,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Facts } from "@runwire/protocol";
 import { WebSocket } from "ws";
+import { tool } from "../tools.js";
 
-const program = ["chromium", "chromium-browser", "google-chrome"].find(
-  (name) => spawnSync(name, ["--version"]).status === 0,
-);
-
-export const hasChromium = program !== undefined;
+export const chromium = tool("chromium");
 
 export interface Page {
   open(url: string): Promise<void>;
@@ -31,7 +28,7 @@ export async function openPage(): Promise<Page> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-chromium-"));
   const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
   const browser = spawn(
-    program ?? "",
+    chromium.program,
     [...flags, "--remote-debugging-port=0", `--user-data-dir=${folder}`, "about:blank"],
     // A group of its own: its helpers write to the folder for a while after it has gone.
     { stdio: ["ignore", "ignore", "pipe"], detached: true },

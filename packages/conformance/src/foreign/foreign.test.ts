@@ -1,7 +1,6 @@
-// Clients that nobody here wrote, behind a proxy that nobody here configured. Where one is not installed its tests are
-// skipped, and say so.
+// Clients that nobody here wrote, behind a proxy that nobody here configured.
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Event } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
@@ -10,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { append, createRun, lifecycle, text } from "../gateway/calls.js";
 import { readAll, streamPath } from "../gateway/readers.js";
 import { underTest } from "../gateway/under-test.js";
-import { hasChromium, openPage, type Page } from "./chromium.js";
-import { type Front, hasNginx, startNginx } from "./nginx.js";
+import { tool } from "../tools.js";
+import { chromium, openPage, type Page } from "./chromium.js";
+import { type Front, nginx, startNginx } from "./nginx.js";
 
-const hasCurl = spawnSync("curl", ["--version"]).status === 0;
-for (const [name, has] of Object.entries({ nginx: hasNginx, chromium: hasChromium, curl: hasCurl }))
-  if (!has) process.stdout.write(`foreign: ${name} SKIPPED, because it is not installed\n`);
+const hasCurl = tool("curl").whyNot === undefined;
+const hasChromium = chromium.whyNot === undefined;
 
 const server = underTest(startGateway, {});
 const words = ["one ", "two ", "three ", "four "];
@@ -125,7 +124,7 @@ async function inPage(page: Page, base: string): Promise<(url: string) => Listen
 
 describe.each([
   { way: "directly", isThere: true },
-  { way: "behind nginx as it is installed", isThere: hasNginx },
+  { way: "behind nginx as it is installed", isThere: nginx.whyNot === undefined },
 ])("a stream that is read $way", { timeout: waitMsMax * 2 }, ({ way, isThere }) => {
   let proxy: Front | undefined;
   let page: Page | undefined;

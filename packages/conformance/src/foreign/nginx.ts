@@ -1,13 +1,14 @@
 // nginx as it is installed, in front of a server: with its buffering and HTTP/1.0 to the back, as its defaults are.
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, watch, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tool } from "../tools.js";
 
-export const hasNginx = spawnSync("nginx", ["-v"]).status === 0;
+export const nginx = tool("nginx");
 
 export interface Front {
   readonly url: string;
@@ -39,8 +40,8 @@ export async function startNginx(backend: string): Promise<Front> {
       resolve();
     });
   });
-  const nginx = spawn("nginx", ["-e", "stderr", "-p", folder, "-c", file], { stdio: "ignore" });
-  const exited = once(nginx, "exit");
+  const running = spawn(nginx.program, ["-e", "stderr", "-p", folder, "-c", file], { stdio: "ignore" });
+  const exited = once(running, "exit");
   const clients = new Set<Socket>();
   const server = createServer((client) => {
     const inside = connect(door);
@@ -67,7 +68,7 @@ export async function startNginx(backend: string): Promise<Front> {
     async close() {
       server.close();
       cutAll();
-      nginx.kill("SIGTERM");
+      running.kill("SIGTERM");
       await exited;
       rmSync(folder, { recursive: true, force: true });
     },

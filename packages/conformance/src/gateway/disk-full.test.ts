@@ -1,7 +1,6 @@
 // A disk that fills up while a server runs on it: what does not fit is refused, what is there is read, and once there
 // is space again it goes on by itself.
 
-import { spawnSync } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -17,6 +16,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Facts, limits } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tool } from "../tools.js";
 import { allEvents, append, call, codeOf, createRun, runPath, say, tryAppend } from "./calls.js";
 import { openReading, readAll, streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
@@ -29,8 +29,7 @@ const onSmallDisk = (command: readonly string[]): readonly string[] => [
   ...command,
 ];
 
-const tried = spawnSync("unshare", onSmallDisk(["true"]).slice(1), { encoding: "utf8" });
-const whyNot = tried.status === 0 ? undefined : (tried.stderr ?? String(tried.error)).trim();
+const { whyNot } = tool("unshare");
 
 let server: ServerProcess;
 let url: string;
@@ -79,7 +78,7 @@ describe("a disk that is full", () => {
   it("refuses what does not fit and serves what is there, and goes on when there is space again", async ({
     skip,
   }) => {
-    if (whyNot !== undefined) skip(`no disk to fill: ${whyNot}`);
+    if (whyNot !== undefined) skip(whyNot);
     const run_id = await createRun(url);
     const path = streamPath({ run_id, dialect: "runwire", detail: "full" });
     const reading = await openReading("sse", url, path);
@@ -145,7 +144,7 @@ describe("a disk that is full", () => {
   it("does not keep a server that was killed from starting again, to serve what is there", async ({
     skip,
   }) => {
-    if (whyNot !== undefined) skip(`no disk to fill: ${whyNot}`);
+    if (whyNot !== undefined) skip(whyNot);
     const small = mkdtempSync(join(tmpdir(), "runwire-disk-"));
     // The first to be served is killed, the disk fills up, and the second takes its place.
     const twice =

@@ -22,34 +22,33 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { listener } from "../../../server/dist/http/listener.js";
 import { readTls } from "../../../server/dist/http/tls.js";
+import { tool } from "../tools.js";
 import { ask, expectSoon, type Key, newKey, newRun, write } from "./access.js";
 import { lifecycle, runPath, say, text } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
 import { underTest } from "./under-test.js";
 
-const openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"].find(existsSync);
-if (openssl === undefined)
-  process.stdout.write("tls.test: skipped, there is no openssl to make a certificate with\n");
+const openssl = tool("openssl");
 
 /** A certificate of its own for each server. */
 function tlsIn(folder: string): { readonly tlsCert: string; readonly tlsKey: string } {
   const files = { tlsCert: join(folder, "cert.pem"), tlsKey: join(folder, "key.pem") };
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
   const made = ["-keyout", files.tlsKey, "-out", files.tlsCert, "-days", "1", "-nodes"];
-  if (openssl !== undefined && !existsSync(files.tlsCert)) {
+  if (!existsSync(files.tlsCert)) {
     const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
-    execFileSync(openssl, ["req", "-x509", ...curve, ...made, ...subject], { stdio: "ignore" });
+    execFileSync(openssl.program, ["req", "-x509", ...curve, ...made, ...subject], { stdio: "ignore" });
   }
   return files;
 }
 
-describe.skipIf(openssl === undefined)("over TLS", () => {
+describe.skipIf(openssl.whyNot !== undefined)("over TLS", () => {
   const server = underTest(startGateway, (folder) => ({
     auth: "keys" as const,
     requestsPerSecond: 0,
     connectionsPerTenantMax: 400,
     headerBytesMax: 8192,
-    ...(openssl === undefined ? {} : tlsIn(folder)),
+    ...tlsIn(folder),
   }));
   let alice: Key;
   let operator: Key;
