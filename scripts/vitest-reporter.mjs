@@ -1,5 +1,5 @@
-// Runs after the default reporter: what failed as soon as it does, because a soak ends an hour later; the seconds each
-// test file took, then the counts alone on the last line.
+// Runs after the default reporter: what failed as soon as it does, because a soak ends an hour later, and why one was
+// skipped; the seconds each test file took, then the counts alone on the last line.
 export default class SummaryReporter {
   #startedMs = 0;
 
@@ -8,7 +8,8 @@ export default class SummaryReporter {
   }
 
   onTestCaseResult(test) {
-    const { state, errors = [] } = test.result();
+    const { state, errors = [], note } = test.result();
+    if (note !== undefined) process.stdout.write(`skipped: ${test.fullName}: ${note}\n`);
     if (state !== "failed") return;
     for (const { message, cause } of errors)
       process.stdout.write(

@@ -426,26 +426,23 @@ describe("another tenant's admin", () => {
     expect(await everything()).toEqual(before);
   });
 
-  it.runIf(isSoak)(
-    "cannot tell by the clock, either [RW-TENANT-1]",
-    async () => {
-      const { id: nobodys = "" } = unknown();
-      const took: { readonly [kind: string]: number[] } = { foreign: [], missing: [] };
-      for (let i = 0; i < 2000; i++) {
-        for (const [kind, id] of [
-          ["foreign", run_id],
-          ["missing", nobodys],
-        ] as const) {
-          const beganMs = performance.now();
-          await ask(server.url, { path: `/v1/agent/runs/${id}`, headers: bob.headers });
-          took[kind]?.push(performance.now() - beganMs);
-        }
+  it("cannot tell by the clock, either [RW-TENANT-1]", async ({ skip }) => {
+    skip(!isSoak, "a clock is judged on a machine at rest: in a soak alone");
+    const { id: nobodys = "" } = unknown();
+    const took: { readonly [kind: string]: number[] } = { foreign: [], missing: [] };
+    for (let i = 0; i < 2000; i++) {
+      for (const [kind, id] of [
+        ["foreign", run_id],
+        ["missing", nobodys],
+      ] as const) {
+        const beganMs = performance.now();
+        await ask(server.url, { path: `/v1/agent/runs/${id}`, headers: bob.headers });
+        took[kind]?.push(performance.now() - beganMs);
       }
-      const [foreign = 0, missing = 0] = Object.values(took).map(
-        (times) => times.sort((a, b) => a - b)[times.length / 2],
-      );
-      expect(Math.abs(foreign - missing) / missing).toBeLessThan(0.2);
-    },
-    120_000,
-  );
+    }
+    const [foreign = 0, missing = 0] = Object.values(took).map(
+      (times) => times.sort((a, b) => a - b)[times.length / 2],
+    );
+    expect(Math.abs(foreign - missing) / missing).toBeLessThan(0.2);
+  }, 120_000);
 });
