@@ -31,6 +31,8 @@ export interface Range {
   readonly terminal: boolean;
   readonly weights: Weights;
   readonly encoded: Map<string, Encoded & { readonly stateBytes: number }>;
+  /** Tells whoever keeps it that more was made of it. */
+  grown?: () => void;
 }
 
 export interface Encoded {
@@ -75,13 +77,18 @@ export function restOf(range: Range, cursor: number): Range {
   return cursor === after ? range : rangeOf(cursor, between(stretch, cursor, to), last, terminal);
 }
 
+/** What events that are made of lines keep in memory, as a part of what they weigh. */
+const madePart = 1.5;
+
 /**
- * What it keeps in memory, about: itself, or the whole segment that its lines are of, what each wire made of it, and what
- * that remembers.
+ * What it keeps in memory, about: itself, or the whole segment that its lines are of, and the events that were made of
+ * them; what each wire made of it, and what that remembers. Before one has, it is counted as one that makes as much of it.
  */
 export function rangeBytes({ stretch, weights, encoded }: Range): number {
-  let bytes = (stretch.lines?.bytes.length ?? weights.all) + Math.max(1, encoded.size) * weights.all;
-  for (const { stateBytes } of encoded.values()) bytes += stateBytes;
+  let bytes = stretch.lines?.bytes.length ?? weights.all;
+  if (stretch.hasMadeEvents) bytes += madePart * weights.all;
+  if (encoded.size === 0) bytes += weights.all;
+  for (const { bytes: said, stateBytes } of encoded.values()) bytes += said.length + stateBytes;
   return bytes;
 }
 
@@ -95,6 +102,7 @@ export function encode(range: Range, wire: Wire, state: EncoderState): Encoded {
         : encodeEvents(range.stretch.events, wire, state);
     made = { ...others, bytes: alone(bytes), stateBytes: heldBytes(others.state) };
     range.encoded.set(wire.name, made);
+    range.grown?.();
   }
   return made;
 }

@@ -33,9 +33,18 @@ export function sharedRanges(): SharedRanges {
 
   function keep(name: string, range: Range, isWhole: boolean): void {
     drop(name);
-    const known = { range, isWhole, bytes: rangeBytes(range) };
-    bytes += known.bytes;
+    const known: KeptRange = { range, isWhole, bytes: 0 };
     kept.set(name, known);
+    range.grown = () => {
+      if (kept.get(name) === known) count(known);
+    };
+    count(known);
+  }
+
+  function count(known: KeptRange): void {
+    bytes -= known.bytes;
+    known.bytes = rangeBytes(known.range);
+    bytes += known.bytes;
     for (const oldest of kept.keys()) {
       if (bytes <= sharedBytesMax) break;
       drop(oldest);
@@ -55,11 +64,8 @@ export function sharedRanges(): SharedRanges {
         read(after, load, end) {
           const name = `${log}/${after}`;
           const known = kept.get(name);
-          if (known !== undefined && (known.isWhole || known.range.to === end())) {
-            // More wires may have made something of it since.
-            if (known.bytes !== rangeBytes(known.range)) keep(name, known.range, known.isWhole);
+          if (known !== undefined && (known.isWhole || known.range.to === end()))
             return known.isWhole ? inNextTurn(known.range) : known.range;
-          }
           let pending = loading.get(name);
           if (pending === undefined) {
             pending = load().then(
@@ -92,7 +98,7 @@ export function sharedRanges(): SharedRanges {
 interface KeptRange {
   readonly range: Range;
   /** Of memory, as it was last counted. */
-  readonly bytes: number;
+  bytes: number;
   /** Whether there was more behind it. One up to the head may grow, and is good only until the log moves. */
   readonly isWhole: boolean;
 }

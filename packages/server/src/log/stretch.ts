@@ -8,10 +8,12 @@ export interface Stretch {
   readonly events: readonly StoredEvent[];
   readonly last: StoredEvent | undefined;
   readonly lines: Lines | undefined;
+  /** Whether it keeps events beside its lines, because somebody has asked for them. */
+  readonly hasMadeEvents: boolean;
 }
 
 export function stretchOf(events: readonly StoredEvent[]): Stretch {
-  return { events, last: events.at(-1), lines: undefined };
+  return { events, last: events.at(-1), lines: undefined, hasMadeEvents: false };
 }
 
 export const nothing = stretchOf([]);
@@ -35,6 +37,10 @@ class LineStretch implements Stretch {
   get events(): readonly StoredEvent[] {
     this.#events ??= Array.from({ length: countOf(this.lines) }, (_, i) => eventOf(this.lines, i));
     return this.#events;
+  }
+
+  get hasMadeEvents(): boolean {
+    return this.#events !== undefined;
   }
 
   get last(): StoredEvent | undefined {
