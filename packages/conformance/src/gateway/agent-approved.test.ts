@@ -8,12 +8,10 @@ import { fileURLToPath } from "node:url";
 import type { Event, Facts } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { control } from "./calls.js";
-import { isSoak } from "./chance.js";
 import { openReading, streamPath } from "./readers.js";
 import { ended, lastState, ofType, start, waitFor } from "./scripted.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
-const rounds = isSoak ? 20 : 1;
 const cli = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "runwire-approved-"));
 let server: ServerProcess;
@@ -109,20 +107,16 @@ describe("an approved tool", () => {
     const count = undisturbed.findIndex(({ type }) => type === "tool.end") + 1;
     expect(await outcome(calm)).toEqual([1, "ran"]);
     // At 0 nobody knows whether the answer has come to the server at all.
-    const moments = Array.from({ length: rounds }, () => Array.from({ length: count + 1 }, (_, n) => n));
-    for (const round of moments) {
-      const all = await Promise.all(round.map(asking));
-      for (const [n, one] of all.entries()) {
-        const path = streamPath({ run_id: one.run_id, dialect: "runwire", detail: "full" });
-        const reading = await openReading("ndjson", server.url, path);
-        await approveAndDie(one, async () => {
-          await reading.until(({ events }) => fromAnswerOn(events).length >= n);
-          server.kill("SIGKILL");
-        });
-      }
-      for (const [n, one] of all.entries())
-        expect(lawful, `killed at ${n}`).toContainEqual(await outcome(one));
+    const all = await Promise.all(Array.from({ length: count + 1 }, asking));
+    for (const [n, one] of all.entries()) {
+      const path = streamPath({ run_id: one.run_id, dialect: "runwire", detail: "full" });
+      const reading = await openReading("ndjson", server.url, path);
+      await approveAndDie(one, async () => {
+        await reading.until(({ events }) => fromAnswerOn(events).length >= n);
+        server.kill("SIGKILL");
+      });
     }
+    for (const [n, one] of all.entries()) expect(lawful, `killed at ${n}`).toContainEqual(await outcome(one));
   });
 
   it.each([
