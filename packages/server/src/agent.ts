@@ -7,8 +7,7 @@ import type { Ingest } from "./ingest.js";
 import type { Head } from "./log/head.js";
 import type { RunRecord } from "./log/run-record.js";
 import type { Report } from "./report.js";
-import type { RunKey, Store } from "./store.js";
-import type { Durability } from "./stores/sqlite/open.js";
+import type { Durability, RunKey, Store } from "./store.js";
 
 export interface Agent {
   /** Whether its runs show a plan first, where nobody says otherwise. */

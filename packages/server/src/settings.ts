@@ -2,8 +2,7 @@ import { limits } from "@runwire/protocol";
 import type { CheckpointLimits } from "./agent.js";
 import type { QuotaLimits } from "./quotas.js";
 import type { LogLevel } from "./report.js";
-import type { RetentionDays } from "./store.js";
-import type { Durability } from "./stores/sqlite/open.js";
+import type { Durability, RetentionDays } from "./store.js";
 
 export const authModes = ["open", "keys", "jwt"] as const;
 export type AuthMode = (typeof authModes)[number];

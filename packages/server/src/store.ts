@@ -8,6 +8,9 @@ import type { Allowance, BlobRef } from "./log/record.js";
 import type { RunRecord } from "./log/run-record.js";
 import type { Stretch } from "./log/stretch.js";
 
+/** Whether a commit waits for the disk. */
+export type Durability = "fsync" | "os";
+
 /** A run, or a feed, of a tenant. Ids are a tenant's own: nothing is ever kept or looked up without the tenant. */
 export interface RunKey {
   readonly tenant: string;

@@ -10,7 +10,7 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs
 import { dirname, join } from "node:path";
 import { RunwireError } from "@runwire/protocol";
 import { isTenant } from "../auth/caller.js";
-import type { Durability } from "../stores/sqlite/open.js";
+import type { Durability } from "../store.js";
 import { type BlobKey, type Blobs, isBlobRef } from "./store.js";
 
 export interface FolderOptions {

@@ -3,9 +3,10 @@
 
 import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
+import type { Durability } from "../../store.js";
 import { isIoError, openDatabase } from "./open.js";
 
-const { path, durability } = workerData as { path: string; durability: "fsync" | "os" };
+const { path, durability } = workerData as { path: string; durability: Durability };
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread");
 
@@ -33,6 +34,5 @@ const timer = setInterval(() => {
 port.on("message", () => {
   clearInterval(timer);
   db.close();
-  port.postMessage("closed");
   port.close();
 });

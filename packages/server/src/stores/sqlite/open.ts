@@ -3,9 +3,7 @@
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
-
-/** Whether a commit waits for the disk. */
-export type Durability = "fsync" | "os";
+import type { Durability } from "../../store.js";
 
 /** How long a connection waits for another one's lock. */
 export const busyMsMax = 10_000;

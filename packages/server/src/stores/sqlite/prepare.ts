@@ -1,6 +1,7 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Clock } from "../../clock.js";
-import { type Durability, isFull, openDatabase } from "./open.js";
+import type { Durability } from "../../store.js";
+import { isFull, openDatabase } from "./open.js";
 import type { Reader } from "./reader.js";
 import { formatVersion, schema } from "./schema.js";
 

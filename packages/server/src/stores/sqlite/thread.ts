@@ -2,6 +2,7 @@
 // commit, which with `synchronous=FULL` means after the fsync of the write-ahead log.
 
 import { parentPort, workerData } from "node:worker_threads";
+import type { Durability } from "../../store.js";
 import { filesOf, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import { emptyLog, leave, transaction } from "./transaction.js";
@@ -16,7 +17,7 @@ export type Answer =
   | { readonly ok: true }
   | { readonly ok: false; readonly errcode: number; readonly message: string };
 
-const { path, durability } = workerData as { path: string; durability: "fsync" | "os" };
+const { path, durability } = workerData as { path: string; durability: Durability };
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread");
 

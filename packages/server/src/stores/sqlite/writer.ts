@@ -3,8 +3,8 @@
 
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
-import { InDoubt, type StoreLevels } from "../../store.js";
-import { type Durability, isFull, isIoError, openDatabase } from "./open.js";
+import { type Durability, InDoubt, type StoreLevels } from "../../store.js";
+import { isFull, isIoError, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
 import { emptyLog, leave, transaction } from "./transaction.js";
@@ -70,8 +70,9 @@ export function writerThread(path: string, durability: Durability): Writer {
     (worker) => new Promise<void>((resolve) => worker.once("exit", () => resolve())),
   );
   let isMakingRoom = false;
-  checkpoints.on("message", (message: string) => {
-    if (message !== "truncate" || isMakingRoom) return;
+  // It says one thing: that the log has grown large.
+  checkpoints.on("message", () => {
+    if (isMakingRoom) return;
     isMakingRoom = true;
     // Whoever reads the file, or a full disk, fails this; the next round asks again.
     ask({ kind: "truncate", waitMs: roomMsMax })
