@@ -282,6 +282,23 @@ describe("retention", { timeout: lawMsMax }, () => {
       expect(batches).toBe(4);
     }));
 
+  it("of what goes with a tree, and cannot, keeps no other tree [RW-RETAIN-1]", () =>
+    onTrial(open, async (trial) => {
+      const { store, retained } = retainedOn(trial);
+      await store.setTenantSettings("acme", { retention: { ...defaults, full_days: 7 } });
+      const old: Key[] = [];
+      for (let i = 0; i < 120; i++) old.push(await tree(trial, "error"));
+      trial.clock.pass(30 * dayMs);
+      const view = await tree(trial, "done");
+      trial.clock.pass(7 * dayMs);
+      store.onErased(async (roots) => {
+        if (roots.length > 0) throw new server.LeftBehind(new Error("stuck"));
+      });
+      await expect(retained.sweep()).rejects.toThrow(server.LeftBehind);
+      for (const key of old) expect(await store.isErased(key)).toBe(true);
+      expect((await store.head(view))?.fullGone).toBe(true);
+    }));
+
   it("that is asked for goes on past damaged trees too, and says so [RW-RETAIN-1]", () =>
     onTrial(open, async (trial) => {
       const { store, retained } = retainedOn(trial);

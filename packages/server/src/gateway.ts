@@ -57,7 +57,7 @@ import {
   toldSettings,
 } from "./settings.js";
 import { snapshots } from "./snapshots.js";
-import type { Store } from "./store.js";
+import { LeftBehind, type Store } from "./store.js";
 import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 import { startSweeper } from "./sweeper.js";
 import { transcripts } from "./transcripts.js";
@@ -142,7 +142,7 @@ async function startOn(
   const entrance = gate({ credentials, store, clock });
   const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
   open.add(blobs.close);
-  store.onUnreferred(blobs.drop);
+  store.onUnreferred((tenant, refs) => blobs.drop(tenant, refs).catch(leftBehind));
   const writer = ingest(store, folded, {
     blobs,
     liveRunsMax: settings.liveRunsPerTenantMax,
@@ -174,7 +174,7 @@ async function startOn(
       marked.forget(tenant);
       begun.forget(tenant);
     }
-    await agent?.forget(roots);
+    await agent?.forget(roots).catch(leftBehind);
   });
   const rooms: Rooms = {
     clock,
@@ -261,4 +261,8 @@ async function startOn(
       report("info", "stopped");
     },
   };
+}
+
+function leftBehind(cause: unknown): never {
+  throw new LeftBehind(cause);
 }

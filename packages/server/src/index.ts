@@ -18,7 +18,7 @@ export type { RunRecord } from "./log/run-record.js";
 export { type Redact, redactor } from "./redact.js";
 export { retention } from "./retention.js";
 export type { Settings } from "./settings.js";
-export { InDoubt, type RunKey, type Store } from "./store.js";
+export { InDoubt, LeftBehind, type RunKey, type Store } from "./store.js";
 export { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 export { type Writer, writerHere } from "./stores/sqlite/writer.js";
 export { type Transcripts, transcripts } from "./transcripts.js";

@@ -10,7 +10,14 @@
 import type { FinalState } from "@runwire/protocol";
 import type { Clock } from "./clock.js";
 import type { Report } from "./report.js";
-import type { EndedTree, RetentionDays, RunKey, Store, TreeQuery } from "./store.js";
+import {
+  type EndedTree,
+  LeftBehind,
+  type RetentionDays,
+  type RunKey,
+  type Store,
+  type TreeQuery,
+} from "./store.js";
 
 export interface RetentionPlan {
   /** The first hundred; `totals` counts all. */
@@ -135,7 +142,7 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
     },
   };
 
-  /** Null where all of the batch is gone. */
+  /** Null where all of the batch is gone, with all that goes with it. */
   async function letGo(batch: readonly EndedTree[], { remove, isGone }: Kind): Promise<Failed | null> {
     try {
       await remove(batch);
@@ -144,7 +151,7 @@ export function retention(store: Store, clock: Clock, report: Report, defaults: 
       // A disk that takes nothing, or somebody who reads the file for long, says nothing about the trees.
       if (store.levels().writing !== "ok") return { error, left: [], isStuck: true };
       const left = await without(batch, isGone);
-      return { error, left, isStuck: left.length === 0 };
+      return { error, left, isStuck: left.length === 0 && !(error instanceof LeftBehind) };
     }
   }
 

@@ -24,6 +24,15 @@ export class InDoubt extends RunwireError {
   }
 }
 
+/** Trees are erased, and something that goes with them is still there: a blob, or what the agent has kept. */
+export class LeftBehind extends RunwireError {
+  constructor(cause: unknown) {
+    const { code, message, name } = cause as NodeJS.ErrnoException;
+    const why = cause instanceof RunwireError ? message : (code ?? name);
+    super("KAI-SERVER-STORE-0001", `something of what was erased is left: ${why}`, { cause });
+  }
+}
+
 export interface Store {
   /**
    * Runs `decide` inside a transaction, with the heads of the run's whole tree held still, and answers what it
@@ -102,9 +111,9 @@ export interface Store {
 
   /** Hears of every log that has moved, after the commit: what a bus between processes would carry. */
   onMoved(heard: (log: RunKey) => void): void;
-  /** Hears of blobs that erased trees no longer refer to; the erasing waits for it. */
+  /** Hears of blobs that erased trees no longer refer to; the erasing waits for it. Fails with `LeftBehind`. */
   onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
-  /** Hears of trees that were erased; the erasing waits for it. */
+  /** Hears of trees that were erased; the erasing waits for it. Fails with `LeftBehind`. */
   onErased(heard: (roots: readonly RunKey[]) => Promise<void>): void;
   levels(): StoreLevels;
   close(): Promise<void>;
