@@ -178,8 +178,8 @@ Before a stream has begun, an error is an HTTP status with this body:
 { "error": { "code": "KAI-RUN-MISSING-0001", "message": "run not found: run_01K…", "retry": false } }
 \`\`\`
 
-After it has begun, an error is how the stream ends: a WebSocket close code, a gRPC status, or an end without
-a terminal event. "–" under WebSocket means that the connection stays open. "Retry" says whether the same
+After it has begun, an error is how the stream ends: a WebSocket close code, or an end without a terminal
+event; the gRPC status is what it will be there. "–" under WebSocket means that the connection stays open. "Retry" says whether the same
 request may succeed later.
 
 ${sections.join("\n")}`;

@@ -1,4 +1,5 @@
-// Every queue, buffer and loop of the agent has a limit, and each limit has a name here.
+// Every queue, buffer and loop of the agent has a limit, and each limit has a name here, or in the
+// `limits.ts` of its folder.
 
 export const limits = {
   /** Steps of a plan: as many as a person may send back. */
