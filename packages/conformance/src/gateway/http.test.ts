@@ -192,6 +192,26 @@ describe("a client that sends requests without waiting", () => {
     expect(said.map((e) => (e.payload as { text: string }).text)).toEqual(posts.map((_, i) => `${i}`));
   });
 
+  it("has a hundred of them kept until their turn, and no more", async () => {
+    const live = await createRun(server.url);
+    const first = requestText(server.url, "GET", streamPath({ run_id: live }));
+    const next = requestText(server.url, "GET", "/livez");
+    const [patient, hasty] = [await rawConnection(server.url), await rawConnection(server.url)];
+    patient.write(first + next.repeat(100));
+    hasty.write(first + next.repeat(100));
+    await hasty.until((answer) => answer.includes('"running"'));
+    hasty.write(next);
+    await hasty.ended;
+    expect(hasty.text.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(1);
+    await patient.until((answer) => answer.includes('"running"'));
+    await append(server.url, live, lifecycle("done"));
+    await patient.until((answer) => answer.match(/HTTP\/1\.1 200 OK/g)?.length === 101);
+    // Those that were answered have left room for others.
+    patient.write(next.repeat(100));
+    await patient.until((answer) => answer.match(/HTTP\/1\.1 200 OK/g)?.length === 201);
+    patient.socket.destroy();
+  });
+
   it("is not taken at its word where a body is announced twice", async () => {
     const smuggled = await rawAnswer(
       server.url,

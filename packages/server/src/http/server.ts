@@ -1,7 +1,6 @@
 // The HTTP front: finds the route, asks the gate who is asking, reads what the route wants to know, hands over the
 // call, answers. Trouble before a stream has begun is a status and an error body; after that it is the stream's own.
 
-import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -29,6 +28,7 @@ import {
 } from "./refusal.js";
 import { type Call, type Found, type Question, type Reply, type Route, router } from "./route.js";
 import type { Tls } from "./tls.js";
+import { hasTurn, mayWait, ownTurn } from "./turn.js";
 
 export interface HttpOptions {
   readonly routes: readonly Route[];
@@ -51,6 +51,7 @@ export function httpServer(options: HttpOptions): Server {
   const server = listener(tls, settings.headerBytesMax);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
+    if (!mayWait(req, res)) return;
     let isOver = false;
     let release = (): void => {};
     const account = accounts.request(req, res, () => {
@@ -71,8 +72,7 @@ export function httpServer(options: HttpOptions): Server {
     account: Account,
     onEntered: (release: () => void) => void,
   ): Promise<void> {
-    // Requests that came before their turn are taken one after the other: until then a response has no socket.
-    if (res.socket === null) await once(res, "socket");
+    if (!hasTurn(res)) await ownTurn(res);
     if (req.httpVersionMajor === 2 && headerBytes(req) > settings.headerBytesMax)
       throw headersTooLarge(settings);
     checkFront(req);
