@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import {
   type ClientHttp2Session,
@@ -10,6 +10,7 @@ import {
   connect,
   constants,
   type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -362,6 +363,17 @@ describe.skipIf(openssl.whyNot !== undefined)("over TLS", () => {
     client.destroy();
   });
 
+  /** What asks for one. */
+  async function largeBlob(): Promise<OutgoingHttpHeaders> {
+    const run_id = await newRun(server.url, alice.headers);
+    const output = "x".repeat(4 * 1024 * 1024);
+    await write(server.url, alice.headers, run_id, say("tool.start", { call_id: "call", tool: "shell" }));
+    await write(server.url, alice.headers, run_id, say("tool.end", { call_id: "call", ok: true, output }));
+    const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
+    const [ref] = /blob_[0-9a-f]{64}/.exec(log.text) ?? [];
+    return { ":path": `/v1/blobs/${ref}`, authorization: alice.headers.Authorization };
+  }
+
   it("takes a download that is cancelled over HTTP/2 for no bug of its own", async () => {
     const heard: string[] = [];
     const listening = vi.spyOn(process.stderr, "write").mockImplementation((line) => {
@@ -369,16 +381,7 @@ describe.skipIf(openssl.whyNot !== undefined)("over TLS", () => {
       return true;
     });
     const client = await session();
-    const run_id = await newRun(server.url, alice.headers);
-    const output = "x".repeat(4 * 1024 * 1024);
-    await write(server.url, alice.headers, run_id, say("tool.start", { call_id: "call", tool: "shell" }));
-    await write(server.url, alice.headers, run_id, say("tool.end", { call_id: "call", ok: true, output }));
-    const log = await ask(server.url, { path: runPath(run_id, "events"), headers: alice.headers });
-    const [ref] = /blob_[0-9a-f]{64}/.exec(log.text) ?? [];
-    const stalled = client.request({
-      ":path": `/v1/blobs/${ref}`,
-      authorization: alice.headers.Authorization,
-    });
+    const stalled = client.request(await largeBlob());
     stalled.on("error", () => {});
     await new Promise((resolve) => stalled.once("response", resolve));
     stalled.close(constants.NGHTTP2_CANCEL);
@@ -389,6 +392,34 @@ describe.skipIf(openssl.whyNot !== undefined)("over TLS", () => {
     expect(heard.filter((line) => line.includes('"bug"'))).toEqual([]);
     client.close();
   });
+
+  // Only there does the system tell of its files.
+  it.skipIf(process.platform !== "linux")(
+    "closes the file of a blob whose request over HTTP/2 is reset as soon as it comes",
+    async () => {
+      const blob = await largeBlob();
+      const client = await session();
+      await whole(client, "/livez");
+      const files = async (): Promise<number> => readdirSync("/proc/self/fd").length;
+      // What nobody closes, the collector may: it says so.
+      const warned: string[] = [];
+      const heed = ({ message }: Error): void => void warned.push(message);
+      process.on("warning", heed);
+      const before = await files();
+      for (let round = 0; round < 5; round++) {
+        const asked = Array.from({ length: 10 }, () => client.request(blob).on("error", () => {}));
+        const closed = asked.map((one) => once(one, "close"));
+        // One that is reset before it is sent is not sent at all.
+        await new Promise(setImmediate);
+        for (const one of asked) one.close(constants.NGHTTP2_CANCEL);
+        await Promise.all(closed);
+      }
+      await expectSoon(files, (count) => count <= before);
+      process.off("warning", heed);
+      expect(warned).toEqual([]);
+      client.destroy();
+    },
+  );
 
   it("does not let a stream that stalls hold up the others on its connection [RW-BACKPRESSURE-2]", async () => {
     const client = await session();

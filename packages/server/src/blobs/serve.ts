@@ -4,6 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { RunwireError } from "@runwire/protocol";
+import { isClosed } from "../http/closing.js";
 import type { Call, Reply } from "../http/route.js";
 import type { CountedBlobs } from "./counted.js";
 import type { ByteRange } from "./store.js";
@@ -34,6 +35,11 @@ export async function serveBlob(
     // Whoever erased the last run that referred to it since it was found has removed it, and nothing is damaged.
     if ((await blobs.find(tenant, ref)) === undefined) throw new RunwireError("KAI-BLOB-MISSING-0001");
     throw new RunwireError("KAI-SERVER-STORE-0003", ref);
+  }
+  // An answer over HTTP/2 that is over before it begins does not tell those that write to it.
+  if (isClosed(res)) {
+    open.body.destroy();
+    return undefined;
   }
   begin(range === undefined ? 200 : 206, {
     ...headers,
