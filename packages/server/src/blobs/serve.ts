@@ -2,9 +2,9 @@
 // moment, so nobody may keep a copy for us.
 
 import type { IncomingMessage } from "node:http";
-import { pipeline } from "node:stream/promises";
 import { RunwireError } from "@runwire/protocol";
 import { isClosed } from "../http/closing.js";
+import { give } from "../http/giving.js";
 import type { Call, Reply } from "../http/route.js";
 import type { CountedBlobs } from "./counted.js";
 import type { ByteRange } from "./store.js";
@@ -47,7 +47,7 @@ export async function serveBlob(
     "Content-Disposition": `attachment; filename="${ref}"`,
     ...lengthOf(range, bytes),
   });
-  await pipeline(open.body, res);
+  await give(res, open.body);
   return undefined;
 }
 

@@ -16,6 +16,7 @@ import { readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { breakOff, isClosed, streamOf, whenClosed } from "./closing.js";
 import { front } from "./front.js";
+import { giveText } from "./giving.js";
 import { listener } from "./listener.js";
 import {
   hangUp,
@@ -180,7 +181,7 @@ export function httpServer(options: HttpOptions): Server {
     if (status !== 204) addHeader(list, "Content-Length", String(Buffer.byteLength(content)));
     addHeader(list, "Cache-Control", "no-store");
     begin(req, res, account, status, list);
-    res.end(req.method === "HEAD" ? "" : content);
+    giveText(res, req.method === "HEAD" ? "" : content);
   }
 
   // What is not HTTP never becomes a request; it is told in the same form as everything else.
