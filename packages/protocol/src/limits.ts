@@ -27,6 +27,8 @@ export const limits = {
   lineBytesMax: 8 * 1024 * 1024 + 64 * 1024,
   /** The body of a request that is not an append. */
   controlBytesMax: 4 * 1024 * 1024,
+  /** The same where no credential is needed: anybody may send it, and to read it takes the time of all. */
+  strangerBytesMax: 16 * 1024,
   /** A run's `metadata` as JSON text: it stays with the run's head, and goes into every list. */
   metadataBytesMax: 64 * 1024,
   /** What is sent to a server: levels of JSON, and keys of all its objects together. */

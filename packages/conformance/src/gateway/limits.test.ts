@@ -233,6 +233,19 @@ describe("the limit of", () => {
     },
   );
 
+  it("a body that needs no credential is 413 with its name, however much others may send [RW-LIMIT-1]", async () => {
+    const { url, acme } = await served({});
+    const key = acme.bearer.Authorization?.slice("Bearer ".length);
+    const signIn = (bytes: number) =>
+      call(url, "POST", "/v1/session", JSON.stringify({ key }).padEnd(bytes), {
+        "Content-Type": "application/json",
+      });
+    expect((await signIn(16 * 1024)).status).toBe(201);
+    const refused = await signIn(16 * 1024 + 1);
+    expect([refused.status, codeOf(refused)]).toEqual([413, "KAI-REQUEST-SIZE-0001"]);
+    expect(messageOf(refused)).toContain("a body may have 16384 bytes");
+  });
+
   it("a body holds where its length was not told, too [RW-LIMIT-1]", async () => {
     const { url, acme } = await served({ bodyBytesMax: 2000 });
     const run_id = await acme.run();

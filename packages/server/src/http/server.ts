@@ -4,7 +4,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { isId, isRunId, RunwireError } from "@runwire/protocol";
+import { isId, isRunId, limits, RunwireError } from "@runwire/protocol";
 import type { Caller } from "../auth/caller.js";
 import { type Gate, refuseSecrets } from "../auth/gate.js";
 import type { Quotas } from "../quotas.js";
@@ -12,7 +12,7 @@ import { type Report, toldOf } from "../report.js";
 import type { Settings } from "../settings.js";
 import type { RunKey } from "../store.js";
 import { type Account, type Accounts, requestIdHeader } from "./account.js";
-import { readObject } from "./body.js";
+import { type BodyLimits, readObject } from "./body.js";
 import { checkBody, checkQuery } from "./check.js";
 import { breakOff, isClosed, streamOf, whenClosed } from "./closing.js";
 import { front } from "./front.js";
@@ -49,6 +49,11 @@ export function httpServer(options: HttpOptions): Server {
   const { check: checkFront, headers: guardsOf, preflight } = front(settings, understood);
   // A query that is not there says the same every time.
   const noQueries = new Map(routes.map((route) => [route, checkQuery(route.query, noQuery)]));
+  const strangers = {
+    ...settings,
+    bodyBytesMax: Math.min(settings.bodyBytesMax, limits.strangerBytesMax),
+  };
+  const boundsOf = ({ scope }: Route): BodyLimits => (scope === "anyone" ? strangers : settings);
   const server = listener(tls, settings.headerBytesMax);
 
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
@@ -102,7 +107,7 @@ export function httpServer(options: HttpOptions): Server {
       caller,
       tenant,
       run: runOf(route, question, tenant),
-      body: route.body === null ? null : checkBody(route.body, await readObject(req, settings)),
+      body: route.body === null ? null : checkBody(route.body, await readObject(req, boundsOf(route))),
       begin(status, headers) {
         account.isStream = !("Content-Length" in headers);
         begin(req, res, account, status, listOf(headers));
