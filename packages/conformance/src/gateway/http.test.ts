@@ -212,6 +212,25 @@ describe("a client that sends requests without waiting", () => {
     patient.socket.destroy();
   });
 
+  it.each([
+    ["refused", () => "/v1/agent/nowhere", "404"],
+    ["taken", () => streamPath({ run_id }), "101"],
+  ])("gets their answers before that to its upgrade, which is %s", async (_, path, last) => {
+    const raw = await rawConnection(server.url);
+    const create = requestText(
+      server.url,
+      "POST",
+      "/v1/agent/runs",
+      ["Content-Type: application/json"],
+      '{"producer":"external"}',
+    );
+    raw.write(create + create + requestText(server.url, "GET", path(), upgradeLines));
+    await raw.until((answer) => answer.match(/HTTP\/1\.1 \d{3}/g)?.length === 3);
+    const statuses = [...raw.text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status);
+    expect(statuses).toEqual(["201", "201", last]);
+    raw.socket.destroy();
+  });
+
   it("is not taken at its word where a body is announced twice", async () => {
     const smuggled = await rawAnswer(
       server.url,

@@ -1,13 +1,14 @@
 // Answers to what never became a request, or is not to become a WebSocket: written to the socket by hand, in the form
 // of every other error.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { RunwireError } from "@runwire/protocol";
 import { Limited } from "../quotas.js";
 import type { Settings } from "../settings.js";
 import { requestIdHeader } from "./account.js";
 import { MethodNotAllowed } from "./route.js";
+import { whoseTurn } from "./turn.js";
 
 /** What an error says in headers. */
 export function headersOf(error: RunwireError): { readonly [name: string]: string } {
@@ -63,9 +64,9 @@ const hangUpMs = 500;
 
 /**
  * Whether a whole request that came before is still to be answered, or an answer has begun: what follows is not HTTP,
- * but whoever waits would take this for its answer. (Node has no other name for the response whose turn it is.)
+ * but whoever waits would take this for its answer.
  */
 export function isAnswering(socket: Duplex): boolean {
-  const { _httpMessage: current } = socket as { _httpMessage?: ServerResponse | null };
-  return current != null && (current.req.complete || current.headersSent);
+  const current = whoseTurn(socket);
+  return current !== undefined && (current.req.complete || current.headersSent);
 }

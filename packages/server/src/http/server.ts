@@ -29,7 +29,7 @@ import {
 } from "./refusal.js";
 import { type Call, type Found, type Question, type Reply, type Route, router } from "./route.js";
 import type { Tls } from "./tls.js";
-import { hasTurn, mayWait, ownTurn } from "./turn.js";
+import { afterOthers, hasTurn, mayWait, ownTurn } from "./turn.js";
 
 export interface HttpOptions {
   readonly routes: readonly Route[];
@@ -201,6 +201,10 @@ export function httpServer(options: HttpOptions): Server {
 
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
+    afterOthers(socket, () => answerUpgrade(req, socket, head));
+  });
+
+  function answerUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     const account = accounts.upgrade(req);
     let isOpen = false;
     const accepted = (): void => {
@@ -217,7 +221,7 @@ export function httpServer(options: HttpOptions): Server {
       account.refused(told);
       refuse(socket, told, account.requestId, guardsOf(req));
     });
-  });
+  }
 
   async function upgrade(
     req: IncomingMessage,

@@ -3,6 +3,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { whenClosed } from "./closing.js";
 
 /** Requests of one connection that wait for their turn. */
 export const waitingMax = 100;
@@ -34,4 +36,20 @@ export function hasTurn(res: ServerResponse): boolean {
 /** Settles in another turn of the loop than the answer before it ended in: the loop belongs to the others, too. */
 export function ownTurn(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => res.once("socket", () => setImmediate(resolve)));
+}
+
+/** The response whose turn it is. (Node has no other name for it.) */
+export function whoseTurn(socket: Duplex): ServerResponse | undefined {
+  const { _httpMessage: current } = socket as { _httpMessage?: ServerResponse | null };
+  return current ?? undefined;
+}
+
+/** Acts when all that came before is answered; never where the connection ends with that. */
+export function afterOthers(socket: Duplex, act: () => void): void {
+  const current = whoseTurn(socket);
+  if (current === undefined) act();
+  else
+    whenClosed(current, () => {
+      if (socket.writable) afterOthers(socket, act);
+    });
 }
