@@ -119,7 +119,7 @@ function pollution(value: unknown): string | undefined {
     const { constructor: made } = one as { constructor?: unknown };
     if (Object.hasOwn(one, "constructor") && isObject(made) && Object.hasOwn(made, "prototype"))
       return "has a member `constructor.prototype`";
-    for (const inner of Object.values(one)) looking.push(inner);
+    for (const inner of Object.values(one)) if (typeof inner === "object") looking.push(inner);
   }
   return undefined;
 }
