@@ -1,10 +1,11 @@
 // What is looked up in the file by name: runs, heads of runs that are neither live nor hot, feeds, snapshots.
 
-import { type EventType, StoredEvent, type View } from "@runwire/protocol";
+import { type EventType, RunwireError, StoredEvent, type View } from "@runwire/protocol";
 import { type Head, storedHead } from "../../log/head.js";
 import { type BlobRef, weightOf } from "../../log/record.js";
 import type { RunRecord } from "../../log/run-record.js";
 import type { KeptSnapshot, RunQuery } from "../../store.js";
+import { damageOf } from "./checksum.js";
 import type { Query, Reader } from "./reader.js";
 import { headSession, headTitled } from "./schema.js";
 
@@ -64,9 +65,17 @@ export interface Catalogue {
   blobsOf(tenant: string, root_id: string): readonly string[];
 }
 
+/** What is wrong with a run or its head. One that has ended has a head, which says how. */
+export const runDamage = `coalesce(${damageOf("runs")}, iif(heads.log IS NOT NULL, ${damageOf("heads")},
+  iif(runs.state IS NULL, NULL, 'the head of ' || runs.run_id || ' is lost')))`;
+
+export function runsWithHeads(runs = "runs"): string {
+  return `${runs} LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id`;
+}
+
 export function catalogue(reader: Reader): Catalogue {
   const selectFrom = (runs: string): string =>
-    `SELECT record, head FROM ${runs} LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id`;
+    `SELECT record, head, ${runDamage} AS damage FROM ${runsWithHeads(runs)}`;
   const one = reader.prepare(`${selectFrom("runs")} WHERE runs.tenant = ? AND run_id = ?`);
   // Each list has an index of its own: of the runs that it does not show there may be a million. Without statistics the
   // planner takes the primary key, and walks through all runs of the tenant: it is told.
@@ -106,8 +115,8 @@ export function catalogue(reader: Reader): Catalogue {
      ORDER BY run_id DESC LIMIT ?`,
   );
   const titledTurn = reader.prepare(
-    `SELECT log AS run_id, head ->> '$.title' AS title FROM heads INDEXED BY heads_titled
-     WHERE tenant = ? AND ${headSession} = ? AND ${headTitled} ORDER BY log LIMIT 1`,
+    `SELECT log AS run_id, iif(json_valid(head), head ->> '$.title', NULL) AS title, ${damageOf("heads")} AS damage
+     FROM heads INDEXED BY heads_titled WHERE tenant = ? AND ${headSession} = ? AND ${headTitled} ORDER BY log LIMIT 1`,
   );
   const liveTurns = reader.prepare(
     `SELECT run_id FROM runs INDEXED BY runs_live_turns
@@ -115,33 +124,43 @@ export function catalogue(reader: Reader): Catalogue {
   );
   // One statement: between two of them a commit may come.
   const turnsTotal = reader.prepare(
-    `SELECT turns - (SELECT count(*) FROM json_each(?3) CROSS JOIN runs WHERE tenant = ?1 AND run_id = value) AS turns
-     FROM sessions WHERE tenant = ?1 AND session_id = ?2`,
+    `SELECT turns - (SELECT count(*) FROM json_each(?3) CROSS JOIN runs WHERE tenant = ?1 AND run_id = value) AS turns,
+     ${damageOf("sessions")} AS damage FROM sessions WHERE tenant = ?1 AND session_id = ?2`,
   );
   const sessions = reader.prepare(
-    `SELECT session_id, last_turn AS run_id FROM sessions INDEXED BY sessions_by_last_turn
+    `SELECT session_id, last_turn AS run_id, ${damageOf("sessions")} AS damage FROM sessions INDEXED BY sessions_by_last_turn
      WHERE tenant = ? AND last_turn < ? ORDER BY last_turn DESC LIMIT ?`,
   );
   const children = reader.prepare(
-    `SELECT run_id FROM runs INDEXED BY runs_by_parent
+    `SELECT run_id, ${damageOf("runs")} AS damage FROM runs INDEXED BY runs_by_parent
      WHERE tenant = ? AND parent_id = ? AND run_id > ? ORDER BY run_id LIMIT ?`,
   );
   const byRoot = reader.prepare(
     "SELECT run_id FROM runs INDEXED BY runs_by_root WHERE tenant = ? AND root_id = ?",
   );
-  const byKey = reader.prepare("SELECT record FROM runs WHERE tenant = ? AND made_under = ?");
+  const byKey = reader.prepare(
+    `SELECT record, ${damageOf("runs")} AS damage FROM runs WHERE tenant = ? AND made_under = ?`,
+  );
   const tomb = reader.prepare("SELECT 1 FROM tombstones WHERE tenant = ? AND run_id = ?");
   const feed = reader.prepare(
-    "SELECT pos, seq, id, ts, type, by_run, payload FROM feed WHERE tenant = ? AND log = ? AND pos > ? AND pos <= ? ORDER BY pos",
+    `SELECT pos, seq, id, ts, type, by_run, payload, ${damageOf("feed")} AS damage
+     FROM feed WHERE tenant = ? AND log = ? AND pos > ? AND pos <= ? ORDER BY pos`,
   );
   const oldest = reader.prepare("SELECT coalesce(min(pos), 1) AS pos FROM feed WHERE tenant = ? AND log = ?");
   const snapshot = reader.prepare(
-    "SELECT pos, transcript FROM snapshots WHERE tenant = ? AND log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1",
+    `SELECT pos, transcript, ${damageOf("snapshots")} AS damage
+     FROM snapshots WHERE tenant = ? AND log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1`,
   );
   const blob = reader.prepare(
-    "SELECT ref, media_type, bytes FROM blob_refs WHERE tenant = ? AND ref = ? LIMIT 1",
+    `SELECT ref, media_type, bytes, ${damageOf("blob_refs")} AS damage FROM blob_refs WHERE tenant = ? AND ref = ? LIMIT 1`,
   );
   const blobs = reader.prepare("SELECT ref FROM blob_refs WHERE tenant = ? AND root_id = ?");
+
+  function lost(detail: string): RunwireError {
+    const error = new RunwireError("KAI-SERVER-STORE-0003", detail);
+    reader.failed(error);
+    return error;
+  }
 
   const headOf = ({ record, head }: RunRow): Head => storedHead(record, head);
 
@@ -186,6 +205,9 @@ export function catalogue(reader: Reader): Catalogue {
       let bytes = 0;
       for (const row of feed.iterate(tenant, log, after, upTo) as Iterable<FeedRow>) {
         const { id, ts, type, by_run, pos, seq, payload } = row;
+        const last = events.at(-1);
+        if (last !== undefined && pos !== last.pos + 1)
+          throw lost(`${log}: the entry after ${last.pos} is lost`);
         const e = new StoredEvent(id, ts, type, log, by_run, pos, seq, payload, null);
         bytes += weightOf(e);
         if (bytes > bytesMax && events.length > 0) break;
@@ -198,7 +220,10 @@ export function catalogue(reader: Reader): Catalogue {
       const row = snapshot.get(tenant, log, view, pos) as { pos: number; transcript: string } | undefined;
       return row === undefined ? undefined : { pos: row.pos, transcriptText: row.transcript };
     },
-    blob: (tenant, ref) => blob.get(tenant, ref) as BlobRef | undefined,
+    blob(tenant, ref) {
+      const row = blob.get(tenant, ref) as BlobRef | undefined;
+      return row && { ref: row.ref, media_type: row.media_type, bytes: row.bytes };
+    },
     blobsOf: (tenant, root_id) => (blobs.all(tenant, root_id) as { ref: string }[]).map(({ ref }) => ref),
   };
 }

@@ -2,6 +2,7 @@
 
 import type { EndedTree, TenantSettings, TreePage, TreeQuery } from "../../store.js";
 import type { AgeClock } from "./age-clock.js";
+import { damageOf } from "./checksum.js";
 import type { Hot } from "./hot.js";
 import type { Reader } from "./reader.js";
 
@@ -22,27 +23,33 @@ interface TreeRow {
 }
 
 export function endedTrees(reader: Reader, hot: Hot, age: AgeClock): Ended {
+  // Of a run whose own row is damaged nobody knows when it ended: it stays.
   // A head that is damaged is no reason to keep its tree, nor those that are found with it.
   const ended = (onlyFull: boolean) =>
     reader.prepare(
       `SELECT root.run_id, root.ended_ms,
-        iif(json_valid(heads.head), json_extract(heads.head, '$.ended_at'), '') AS ended_at,
+        iif(${damageOf("heads")} IS NULL, json_extract(heads.head, '$.ended_at'), '') AS ended_at,
         (SELECT count(*) FROM runs INDEXED BY runs_by_root WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id) AS runs,
-        (SELECT coalesce(sum(segments.bytes), 0) FROM runs INDEXED BY runs_by_root
+        (SELECT coalesce(sum(length(segments.body)), 0) FROM runs INDEXED BY runs_by_root
           JOIN segments ON segments.tenant = runs.tenant AND segments.log = runs.run_id
           WHERE runs.tenant = root.tenant AND runs.root_id = root.run_id
           ${onlyFull ? "AND segments.view = 'full'" : ""}) AS bytes
       FROM runs AS root JOIN heads ON heads.tenant = root.tenant AND heads.log = root.run_id
       WHERE root.tenant = ? AND root.parent_id IS NULL AND root.state IS NOT NULL AND root.state = ?
         ${onlyFull ? "AND root.full_gone = 0" : ""}
+        AND ${damageOf("runs", "root")} IS NULL
         AND root.ended_ms <= ? AND root.ended_ms > ? AND (root.ended_ms, root.run_id) > (?, ?)
       ORDER BY root.ended_ms, root.run_id LIMIT ?`,
     );
   const [whole, full] = [ended(false), ended(true)];
-  const one = reader.prepare("SELECT ended_ms FROM runs WHERE tenant = ? AND run_id = ?");
+  const one = reader.prepare(
+    `SELECT ended_ms, ${damageOf("runs")} AS damage FROM runs WHERE tenant = ? AND run_id = ?`,
+  );
   // One step along the index for each tenant, and not for each of its runs.
   const nextTenant = reader.prepare("SELECT tenant FROM runs WHERE tenant > ? ORDER BY tenant LIMIT 1");
-  const settings = reader.prepare("SELECT settings FROM tenants WHERE tenant = ?");
+  const settings = reader.prepare(
+    `SELECT settings, ${damageOf("tenants")} AS damage FROM tenants WHERE tenant = ?`,
+  );
 
   return {
     trees(tenant, { state, ageMsMin, ageMsMax = Number.POSITIVE_INFINITY, full: onlyFull, limit, cursor }) {

@@ -188,23 +188,3 @@ describe("a list of a tenant that has thousands of runs", () => {
     expect(steps.filter((step) => !good.test(step))).toEqual([]);
   });
 });
-
-describe("a file of an older server", () => {
-  it("learns of its sessions when it is opened", () => {
-    const folder = mkdtempSync(join(tmpdir(), "runwire-lists-"));
-    const db = openDatabase(join(folder, "runwire.db"), "os");
-    try {
-      db.exec(schema);
-      transaction(db)([ended(name(1)), ended(name(2))].flat());
-      const sessions = () => db.prepare("SELECT turns, last_turn FROM sessions").all();
-      const kept = sessions();
-      db.exec("DROP TABLE sessions");
-      db.exec(schema);
-      expect(sessions()).toEqual(kept);
-      expect(kept).toMatchObject([{ turns: 2, last_turn: name(2) }]);
-    } finally {
-      db.close();
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
-});

@@ -96,7 +96,7 @@ export function lists({
       const title = titleOf(run_id);
       if (title !== null) return { run_id, title };
     }
-    return stored && { ...stored, title: titleOf(stored.run_id) ?? stored.title };
+    return stored && { run_id: stored.run_id, title: titleOf(stored.run_id) ?? stored.title };
   }
 
   /** Children above the cursor, a page at a time. */

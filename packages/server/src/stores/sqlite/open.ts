@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Durability } from "../../store.js";
+import { addChecksums } from "./checksum.js";
 
 /** How long a connection waits for another one's lock. */
 export const busyMsMax = 10_000;
@@ -14,6 +15,7 @@ export const busyMsMax = 10_000;
  */
 export function openDatabase(path: string, durability: Durability): DatabaseSyncInstance {
   const db = new DatabaseSync(path, { timeout: busyMsMax });
+  addChecksums(db);
   db.exec("PRAGMA journal_mode=WAL");
   db.exec("PRAGMA wal_autocheckpoint=0");
   // Erased is erased: what is deleted is overwritten, and not left in free pages.

@@ -1,9 +1,10 @@
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Clock } from "../../clock.js";
 import type { Durability } from "../../store.js";
+import { damageOf } from "./checksum.js";
 import { isFull, openDatabase } from "./open.js";
 import type { Reader } from "./reader.js";
-import { formatVersion, schema } from "./schema.js";
+import { formatVersion, schema, upgradableVersion, upgrade, writes } from "./schema.js";
 
 /**
  * Makes the file what this server reads, and sees that it can be written: a server that could not is not ready. Only on
@@ -13,21 +14,22 @@ export function prepareFile(path: string, durability: Durability, clock: Clock):
   let db: DatabaseSyncInstance | undefined;
   try {
     db = openDatabase(path, durability);
-    const tables = db.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
-    if (tables.count === 0) {
-      db.exec(
-        `BEGIN; ${schema}; INSERT INTO meta(name, value) VALUES ('format', '${formatVersion}'); COMMIT`,
-      );
+    const named = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+    const tables = (named as { name: string }[]).map(({ name }) => name);
+    if (tables.length === 0) {
+      db.exec(`BEGIN; ${schema}`);
+      db.prepare(writes.setMeta).run("format", String(formatVersion));
+      db.exec("COMMIT");
     }
-    const found = db.prepare("SELECT value FROM meta WHERE name = 'format'").get() as
-      | { value: string }
-      | undefined;
-    if (found?.value !== String(formatVersion)) {
+    const format = formatOf(db);
+    if (format === String(upgradableVersion))
+      db.exec(`BEGIN IMMEDIATE; ${upgrade.before(tables)}; ${schema}; ${upgrade.after}; COMMIT`);
+    else if (format !== String(formatVersion)) {
       throw new ForeignFormat(
-        `it has format ${found?.value ?? "unknown"}, and this server reads format ${formatVersion}`,
+        `it has format ${format ?? "unknown"}, and this server reads format ${formatVersion}`,
       );
     }
-    // Tables and indexes that an older server of this format did not have.
+    // Indexes that an older server of this format did not have.
     db.exec(schema);
     sayOpened(db, new Date(clock.now()).toISOString());
   } catch (cause) {
@@ -46,15 +48,22 @@ export function prepareFile(path: string, durability: Durability, clock: Clock):
 
 class ForeignFormat extends Error {}
 
+function formatOf(db: DatabaseSyncInstance): string | undefined {
+  const row = db.prepare("SELECT value FROM meta WHERE name = 'format'").get();
+  return (row as { value: string } | undefined)?.value;
+}
+
 function sayOpened(db: DatabaseSyncInstance, at: string): void {
   try {
-    db.prepare("INSERT OR REPLACE INTO meta(name, value) VALUES ('opened', ?)").run(at);
+    db.prepare(writes.setMeta).run("opened", at);
   } catch (error) {
     if (!isFull((error as { errcode?: number }).errcode)) throw error;
   }
 }
 
 export function metaValue(reader: Reader, name: string): string | undefined {
-  const row = reader.prepare("SELECT value FROM meta WHERE name = ?").get(name);
+  const row = reader
+    .prepare(`SELECT value, ${damageOf("meta")} AS damage FROM meta WHERE name = ?`)
+    .get(name);
   return (row as { value: string } | undefined)?.value;
 }

@@ -6,6 +6,8 @@ import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
+import { runDamage, runsWithHeads } from "./catalogue.js";
+import { damageOf } from "./checksum.js";
 import type { Hot } from "./hot.js";
 import { recordsIn, type StoredRow, weightOf } from "./hot-row.js";
 import type { Reader } from "./reader.js";
@@ -21,8 +23,7 @@ export interface Recovery {
 export function recover({ reader, hot, heads, ids }: Recovery): number {
   const asOf = runMap<number>();
   const oneHead = reader.prepare(
-    `SELECT record, head, as_of FROM runs LEFT JOIN heads ON heads.tenant = runs.tenant AND heads.log = runs.run_id
-     WHERE runs.tenant = ? AND run_id = ?`,
+    `SELECT record, head, as_of, ${runDamage} AS damage FROM ${runsWithHeads()} WHERE runs.tenant = ? AND run_id = ?`,
   );
 
   function load(tenant: string, log: string): Head | undefined {
@@ -39,10 +40,11 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
     return head;
   }
 
-  const live = reader.prepare("SELECT tenant, run_id FROM runs WHERE state IS NULL");
+  const live = reader.prepare("SELECT tenant, run_id FROM runs INDEXED BY runs_live WHERE state IS NULL");
   for (const { tenant, run_id } of live.all() as unknown as RunKey[]) load(tenant, run_id);
+  // The other columns are those of the row with the last position, as SQLite promises.
   const feeds = reader.prepare(
-    "SELECT tenant, log, max(pos) AS pos, max(seq) AS seq, max(id) AS id FROM feed GROUP BY tenant, log",
+    `SELECT tenant, log, max(pos) AS pos, seq, id, ${damageOf("feed")} AS damage FROM feed GROUP BY tenant, log`,
   );
   for (const { tenant, log, pos, seq, id } of feeds.all() as {
     tenant: string;
@@ -60,9 +62,10 @@ export function recover({ reader, hot, heads, ids }: Recovery): number {
     ids.raise(id);
   }
 
-  const { last } = reader.prepare("SELECT coalesce(max(as_of), 0) AS last FROM heads").get() as {
-    last: number;
-  };
+  // Also of heads that are damaged: to go on from a number that is too large does no harm.
+  const { last } = reader
+    .prepare("SELECT coalesce(max(as_of), 0) AS last FROM heads WHERE typeof(as_of) = 'integer'")
+    .get() as { last: number };
   let lastRow = last;
   const mine = newFold();
   for (const stored of reader.prepare("SELECT * FROM hot ORDER BY row").iterate() as Iterable<StoredRow>) {

@@ -4,17 +4,26 @@
 //             read once, at the start
 //   segments  what hot rows become: 64–256 KB of one log and view, as a JSON array of its events
 //   heads     a log's head as of a hot row; later hot rows are folded onto it
+//   runs      runs as they were created, and how they ended
 //   sessions  how many turns each has, and the last
 //   feed      entries of feeds, which belong to no tree
-//   tenants   what was set for a tenant
-//   grants    stream tickets and console sessions, by the hash of their secret
-//   allowed   tools that somebody has approved beyond one call: in a session, or (session '') for the tenant
+//   snapshots transcripts, so that folds begin near the end
 //   blob_refs which trees refer to a blob; the blobs themselves are elsewhere
+//   tombstones  runs that were erased
+//   tenants   what was set for a tenant
+//   allowed   tools that somebody has approved beyond one call: in a session, or (session '') for the tenant
+//   grants    stream tickets and console sessions, by the hash of their secret
+//   meta      the file's format, and the age clock
 //
+// A row that is read has a checksum: `crc` where this server's code compares it, `row_crc` where SQL does (checksum.ts).
 // Nothing is keyed by run on the way in: that would dirty a page per live run in every commit. Ids are a tenant's
 // own, so every key begins with the tenant: looking for another tenant's run finds what looking for none would.
 
-export const formatVersion = 4;
+import { adding, coveredTables, crcSql, setting, settingFirst } from "./checksum.js";
+
+/** Files of the format before had no checksums but in `hot` and `segments`; `upgrade` makes them. */
+export const formatVersion = 5;
+export const upgradableVersion = 4;
 
 /** Of a head: its session, and whether it is a turn with a title. One that is damaged is in nobody's way. */
 export const headSession = "head ->> '$.run.session_id'";
@@ -22,7 +31,7 @@ export const headTitled =
   "json_valid(head) AND head ->> '$.title' IS NOT NULL AND head ->> '$.run.parent_id' IS NULL";
 
 export const schema = `
-CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL, row_crc INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs(
   tenant TEXT NOT NULL,
   run_id TEXT NOT NULL,
@@ -35,6 +44,7 @@ CREATE TABLE IF NOT EXISTS runs(
   ended_ms REAL,         -- and when, by the age clock
   full_gone INTEGER NOT NULL DEFAULT 0,
   record TEXT NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, run_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_roots ON runs(tenant, run_id) WHERE parent_id IS NULL;
@@ -61,6 +71,7 @@ CREATE TABLE IF NOT EXISTS heads(
   log TEXT NOT NULL,
   as_of INTEGER NOT NULL,
   head TEXT NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, log)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS heads_titled ON heads(tenant, ${headSession}, log) WHERE ${headTitled};
@@ -80,7 +91,8 @@ CREATE TABLE IF NOT EXISTS segments(
   bytes INTEGER NOT NULL,
   marks BLOB NOT NULL,
   body BLOB NOT NULL,
-  crc INTEGER NOT NULL
+  crc INTEGER NOT NULL,  -- of the marks and the body
+  row_crc INTEGER        -- of that and all else
 );
 CREATE INDEX IF NOT EXISTS segments_by_log ON segments(tenant, log, view, last_pos);
 CREATE TABLE IF NOT EXISTS feed(
@@ -93,6 +105,7 @@ CREATE TABLE IF NOT EXISTS feed(
   type TEXT NOT NULL,
   by_run TEXT NOT NULL,
   payload TEXT NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, log, pos)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS feed_by_run ON feed(tenant, by_run);
@@ -102,6 +115,7 @@ CREATE TABLE IF NOT EXISTS snapshots(
   view TEXT NOT NULL,
   pos INTEGER NOT NULL,
   transcript TEXT NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, log, view, pos)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstones(
@@ -116,16 +130,11 @@ CREATE TABLE IF NOT EXISTS sessions(
   session_id TEXT NOT NULL,
   turns INTEGER NOT NULL,
   last_turn TEXT NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, session_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS sessions_by_last_turn ON sessions(tenant, last_turn);
--- Those of a file that an older server of this format has made.
-INSERT INTO sessions(tenant, session_id, turns, last_turn)
-  SELECT tenant, session_id, count(*), max(run_id) FROM runs INDEXED BY runs_by_session
-  WHERE parent_id IS NULL AND session_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sessions)
-  GROUP BY tenant, session_id;
-
-CREATE TABLE IF NOT EXISTS tenants(tenant TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tenants(tenant TEXT PRIMARY KEY, settings TEXT NOT NULL, row_crc INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS grants(
   hash TEXT PRIMARY KEY,
   kind TEXT NOT NULL,
@@ -136,7 +145,8 @@ CREATE TABLE IF NOT EXISTS grants(
   made_ms REAL NOT NULL,
   used_ms REAL,
   ends_ms REAL NOT NULL, -- Infinity where it does not end by itself
-  csrf TEXT
+  csrf TEXT,
+  row_crc INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS grants_by_tenant ON grants(tenant, ends_ms);
 CREATE TABLE IF NOT EXISTS allowed(
@@ -147,6 +157,7 @@ CREATE TABLE IF NOT EXISTS allowed(
   run_id TEXT NOT NULL,
   approval_id TEXT NOT NULL,
   at TEXT NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, session_id, tool)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS blob_refs(
@@ -155,6 +166,7 @@ CREATE TABLE IF NOT EXISTS blob_refs(
   root_id TEXT NOT NULL,
   media_type TEXT NOT NULL,
   bytes INTEGER NOT NULL,
+  row_crc INTEGER,
   PRIMARY KEY(tenant, ref, root_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blob_refs_by_root ON blob_refs(tenant, root_id);
@@ -187,40 +199,80 @@ SELECT placed.id AS id, placed.run_id AS run_id, placed.tenant AS koder_user_id,
 FROM placed JOIN core ON core.type = placed.type;
 `;
 
+/** What a file of the format before lacks, in this order around the tables that it may lack. */
+export const upgrade = {
+  before: (tables: readonly string[]): string =>
+    coveredTables
+      .filter((table) => tables.includes(table))
+      .map((table) => `ALTER TABLE ${table} ADD COLUMN row_crc INTEGER`)
+      .join(";"),
+  // Checksums of what is there now, damaged or not: nobody can tell any more.
+  after: `
+    INSERT INTO sessions(tenant, session_id, turns, last_turn)
+      SELECT tenant, session_id, count(*), max(run_id) FROM runs INDEXED BY runs_by_session
+      WHERE parent_id IS NULL AND session_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sessions)
+      GROUP BY tenant, session_id;
+    ${coveredTables.map(settingFirst).join(";")};
+    UPDATE meta SET ${setting("meta", { value: `'${formatVersion}'` })} WHERE name = 'format'`,
+} as const;
+
+/** Of a run that has just been created. */
+const neverEnded = { state: "NULL", ended_ms: "NULL", full_gone: "0" };
+/** What `keepSnapshot` is given. */
+const snapshotOf = { log: "?5", tenant: "?4", view: "?1", pos: "?2", transcript: "?3" };
+/** The last turn of a session without one of its turns. */
+const turnBefore = `coalesce((
+      SELECT run_id FROM runs INDEXED BY runs_by_session WHERE tenant = sessions.tenant
+      AND session_id = sessions.session_id AND parent_id IS NULL AND run_id <> ?2 ORDER BY run_id DESC LIMIT 1), '')`;
+
 /** Everything the writer thread can be told to do, by name. */
 export const writes = {
-  addRun:
-    "INSERT INTO runs(tenant, run_id, root_id, parent_id, session_id, agent, made_under, record) VALUES (?,?,?,?,?,?,?,?)",
+  addRun: adding(
+    "INSERT",
+    "runs",
+    ["tenant", "run_id", "root_id", "parent_id", "session_id", "agent", "made_under", "record"],
+    neverEnded,
+  ),
   // A trigger would do it too, and make every run dearer than this does.
-  addTurn:
-    "INSERT INTO sessions(tenant, session_id, turns, last_turn) VALUES (?,?,1,?) ON CONFLICT DO UPDATE SET turns = turns + 1, last_turn = max(last_turn, excluded.last_turn)",
-  endRun: "UPDATE runs SET state = ?, ended_ms = ? WHERE tenant = ? AND run_id = ?",
+  addTurn: `${adding("INSERT", "sessions", ["tenant", "session_id", "last_turn"], { turns: "1" })} ON CONFLICT DO UPDATE SET ${setting(
+    "sessions",
+    { turns: "sessions.turns + 1", last_turn: "max(sessions.last_turn, excluded.last_turn)" },
+  )}`,
+  endRun: `UPDATE runs SET ${setting("runs", { state: "?1", ended_ms: "?2" })} WHERE tenant = ?3 AND run_id = ?4`,
   addHot: "INSERT INTO hot(row, body, crc) VALUES (?,?,?)",
   dropHot: "DELETE FROM hot WHERE row IN (SELECT value FROM json_each(?))",
-  keepHead: "INSERT OR REPLACE INTO heads(tenant, log, as_of, head) VALUES (?,?,?,?)",
-  addSegment:
-    "INSERT INTO segments(tenant, log, view, first_pos, last_pos, last_seq, bytes, marks, body, crc) VALUES (?,?,?,?,?,?,?,?,?,?)",
+  keepHead: adding("INSERT OR REPLACE", "heads", ["tenant", "log", "as_of", "head"]),
+  addSegment: adding("INSERT", "segments", [
+    "tenant",
+    "log",
+    "view",
+    "first_pos",
+    "last_pos",
+    "last_seq",
+    "bytes",
+    "marks",
+    "body",
+    "crc",
+  ]),
   dropSegment: "DELETE FROM segments WHERE segment = ?",
-  addFeed:
-    "INSERT INTO feed(tenant, log, pos, seq, id, ts, type, by_run, payload) VALUES (?,?,?,?,?,?,?,?,?)",
-  blankFeedOf:
-    "UPDATE feed INDEXED BY feed_by_run SET type = 'x.runwire.erased', payload = '{}' WHERE tenant = ? AND by_run = ?",
+  addFeed: adding("INSERT", "feed", ["tenant", "log", "pos", "seq", "id", "ts", "type", "by_run", "payload"]),
+  blankFeedOf: `UPDATE feed INDEXED BY feed_by_run SET ${setting("feed", { type: "'x.runwire.erased'", payload: "'{}'" })}
+    WHERE tenant = ? AND by_run = ?`,
   // The last entry stays, whatever its age: its number is the feed's. And what goes is a beginning: a clock that was
   // set back makes later entries older, and without them there would be a hole.
   pruneFeed: `DELETE FROM feed WHERE tenant = ?1 AND log = ?2 AND pos < ?3 AND (pos <= ?4 OR pos < coalesce((
       SELECT pos FROM feed WHERE tenant = ?1 AND log = ?2 AND ts >= ?5 ORDER BY pos LIMIT 1), ?3))`,
   // A run that was erased, or lost the view, while its transcript was folded keeps none. Nor does one that has another
   // further on: each must have grown by its size since the one before, which says nothing of those behind it.
-  keepSnapshot: `INSERT INTO snapshots(tenant, log, view, pos, transcript) SELECT tenant, run_id, ?1, ?2, ?3 FROM runs
+  keepSnapshot: `INSERT INTO snapshots(tenant, log, view, pos, transcript, row_crc)
+    SELECT tenant, run_id, ?1, ?2, ?3, ${crcSql("snapshots", snapshotOf)} FROM runs
     WHERE tenant = ?4 AND run_id = ?5 AND (full_gone = 0 OR ?1 <> 'full') AND NOT EXISTS (
       SELECT 1 FROM snapshots WHERE tenant = ?4 AND log = ?5 AND view = ?1 AND pos >= ?2)`,
-  dropFull: "UPDATE runs INDEXED BY runs_by_root SET full_gone = 1 WHERE tenant = ? AND root_id = ?",
+  dropFull: `UPDATE runs INDEXED BY runs_by_root SET ${setting("runs", { full_gone: "1" })} WHERE tenant = ? AND root_id = ?`,
   dropFullSegments: "DELETE FROM segments WHERE tenant = ? AND log = ? AND view = 'full'",
   dropFullSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ? AND view = 'full'",
   // Of a run that is a turn. The last one leaves its session without any, which then goes too.
-  dropTurn: `UPDATE sessions SET turns = turns - 1, last_turn = coalesce((
-      SELECT run_id FROM runs INDEXED BY runs_by_session WHERE tenant = sessions.tenant
-      AND session_id = sessions.session_id AND parent_id IS NULL AND run_id <> ?2 ORDER BY run_id DESC LIMIT 1), '')
+  dropTurn: `UPDATE sessions SET ${setting("sessions", { turns: "turns - 1", last_turn: turnBefore })}
     WHERE tenant = ?1 AND session_id = (
       SELECT session_id FROM runs WHERE tenant = ?1 AND run_id = ?2 AND parent_id IS NULL)`,
   dropEmptySession: "DELETE FROM sessions WHERE tenant = ? AND last_turn = ''",
@@ -228,21 +280,38 @@ export const writes = {
   dropHead: "DELETE FROM heads WHERE tenant = ? AND log = ?",
   dropSegments: "DELETE FROM segments WHERE tenant = ? AND log = ?",
   dropSnapshots: "DELETE FROM snapshots WHERE tenant = ? AND log = ?",
-  addBlobRef: "INSERT OR IGNORE INTO blob_refs(tenant, ref, root_id, media_type, bytes) VALUES (?,?,?,?,?)",
+  addBlobRef: adding("INSERT OR IGNORE", "blob_refs", ["tenant", "ref", "root_id", "media_type", "bytes"]),
   dropBlobRefs: "DELETE FROM blob_refs WHERE tenant = ? AND root_id = ?",
   addTombstone: "INSERT OR REPLACE INTO tombstones(tenant, run_id, erased_at) VALUES (?,?,?)",
   dropTenant: "DELETE FROM tenants WHERE tenant = ?",
-  setTenant: "INSERT OR REPLACE INTO tenants(tenant, settings) VALUES (?,?)",
-  setMeta: "INSERT OR REPLACE INTO meta(name, value) VALUES (?,?)",
+  setTenant: adding("INSERT OR REPLACE", "tenants", ["tenant", "settings"]),
+  setMeta: adding("INSERT OR REPLACE", "meta", ["name", "value"]),
   // The first word stands: whoever asks why a tool ran is led to it.
-  allow:
-    "INSERT OR IGNORE INTO allowed(tenant, session_id, tool, root_id, run_id, approval_id, at) VALUES (?,?,?,?,?,?,?)",
+  allow: adding("INSERT OR IGNORE", "allowed", [
+    "tenant",
+    "session_id",
+    "tool",
+    "root_id",
+    "run_id",
+    "approval_id",
+    "at",
+  ]),
   disallow: "DELETE FROM allowed WHERE tenant = ? AND session_id = ? AND tool = ?",
   // What was allowed for the tenant outlives the run in which it was said.
   disallowBy: "DELETE FROM allowed WHERE tenant = ? AND root_id = ? AND session_id <> ''",
-  putGrant:
-    "INSERT OR REPLACE INTO grants(hash, kind, tenant, scopes, credential, resource, made_ms, used_ms, ends_ms, csrf) VALUES (?,?,?,?,?,?,?,?,?,?)",
-  useGrant: "UPDATE grants SET used_ms = ? WHERE hash = ? AND used_ms IS NULL",
+  putGrant: adding("INSERT OR REPLACE", "grants", [
+    "hash",
+    "kind",
+    "tenant",
+    "scopes",
+    "credential",
+    "resource",
+    "made_ms",
+    "used_ms",
+    "ends_ms",
+    "csrf",
+  ]),
+  useGrant: `UPDATE grants SET ${setting("grants", { used_ms: "?1" })} WHERE hash = ?2 AND used_ms IS NULL`,
   dropGrant: "DELETE FROM grants WHERE hash = ?",
   pruneGrants: "DELETE FROM grants WHERE ends_ms <= ?",
 } as const;

@@ -3,6 +3,7 @@
 import { RunwireError, type StoredEvent, type View } from "@runwire/protocol";
 import { countOf, type Lines, linesBetween, seqOf } from "../../log/lines.js";
 import { nothing, type Stretch, stretchOfLines } from "../../log/stretch.js";
+import { damageOf } from "./checksum.js";
 import type { Reader } from "./reader.js";
 import { fromSegment, type Segment } from "./segments.js";
 
@@ -29,7 +30,7 @@ const cacheBytesMax = 32 * 1024 * 1024;
 const asksMax = 10;
 
 export function segmentReader(reader: Reader): SegmentReader {
-  const select = "SELECT segment, tenant, log, view, first_pos, last_pos, bytes FROM segments";
+  const select = `SELECT segment, tenant, log, view, first_pos, last_pos, bytes, ${damageOf("segments")} AS damage FROM segments`;
   const after = reader.prepare(
     `${select} WHERE tenant = ? AND log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1`,
   );
@@ -66,10 +67,14 @@ export function segmentReader(reader: Reader): SegmentReader {
       if (found === undefined || lines !== undefined) return lines;
       // Compaction has just merged it with what follows, or it was erased: whoever asks again is told.
       if (asked < asksMax) continue;
-      const error = new RunwireError("KAI-SERVER-STORE-0003", `${found.log}: an index names a lost segment`);
-      reader.failed(error);
-      throw error;
+      throw lost(`${found.log}: an index names a lost segment`);
     }
+  }
+
+  function lost(detail: string): RunwireError {
+    const error = new RunwireError("KAI-SERVER-STORE-0003", detail);
+    reader.failed(error);
+    return error;
   }
 
   function rowOf({ segment, tenant, log, view, first_pos, last_pos }: Found): Row | undefined {
@@ -111,6 +116,7 @@ export function segmentReader(reader: Reader): SegmentReader {
     read(tenant, log, view, pos) {
       const lines = load(() => after.get(tenant, log, view, pos));
       if (lines === undefined) return nothing;
+      if (lines.firstPos > pos + 1) throw lost(`${log}: the segment after ${pos} is lost`);
       return stretchOfLines(linesBetween(lines, pos, lines.firstPos + countOf(lines) - 1));
     },
     lastIfSmall(tenant, log, view, bytesMax) {
