@@ -17,8 +17,6 @@ import type { Group } from "./groups.js";
 import type { RequestCounts, Requests } from "./requests.js";
 import type { RunRecord } from "./run-record.js";
 
-export { advance } from "./advance.js";
-
 export interface ViewHead {
   readonly pos: number;
   readonly seq: number;

@@ -96,7 +96,11 @@ export function lists({
       const title = titleOf(run_id);
       if (title !== null) return { run_id, title };
     }
-    return stored && { run_id: stored.run_id, title: titleOf(stored.run_id) ?? stored.title };
+    if (stored === undefined) return undefined;
+    const { run_id } = stored;
+    // The file may know a title that is in doubt, which nobody may be shown.
+    const title = heads.has(tenant, run_id) ? titleOf(run_id) : stored.title;
+    return title === null ? undefined : { run_id, title };
   }
 
   /** Children above the cursor, a page at a time. */

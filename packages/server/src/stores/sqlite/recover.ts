@@ -2,7 +2,8 @@
 // needs repair: pending deltas are part of the head, and the next tick emits them.
 
 import { type Facts, type IdSource, newFold } from "@runwire/protocol";
-import { advance, feedHead, type Head, storedHead } from "../../log/head.js";
+import { advance } from "../../log/advance.js";
+import { feedHead, type Head, storedHead } from "../../log/head.js";
 import { isFeed, type Record } from "../../log/record.js";
 import { type RunMap, runMap } from "../../run-map.js";
 import type { RunKey } from "../../store.js";
