@@ -70,6 +70,20 @@ const logsIn = (writes: readonly Write[] = []): unknown[] => [
   ...new Set(writes.filter(([name]) => name === "addSegment").map(([, , log]) => log)),
 ];
 
+describe("a step", () => {
+  it("moves few rows, however small, because each lies on a page of its own", () => {
+    const { hot, say, step } = compactionHere(400);
+    for (let events = 0; events < 1000; events++) say("run_a");
+    const [, rows] = (step()?.writes ?? []).find(([name]) => name === "dropHot") ?? [];
+    expect(JSON.parse(String(rows)).length).toBeLessThanOrEqual(128);
+    // Behind by more, it takes what it can.
+    for (let events = 1000; events < 2000; events++) say("run_a");
+    expect(hot.records).toBeGreaterThan(4 * 400);
+    const [, more] = (step()?.writes ?? []).find(([name]) => name === "dropHot") ?? [];
+    expect(JSON.parse(String(more))).toHaveLength(2000);
+  });
+});
+
 describe("a tree that cannot be moved", () => {
   it("because it cannot be read lets the others pass, and is tried again later", () => {
     const { hot, damaged, failures, pass, say, step } = compactionHere(1);

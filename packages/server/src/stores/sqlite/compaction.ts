@@ -34,6 +34,11 @@ export interface CompactionStep {
 
 const stepBytes = 512 * 1024;
 /**
+ * What a row costs a step beside its bytes: the rows of one tree lie apart, among those of all others, so to drop one is
+ * to write the page that it is on. Commits that bring single events would wait for hundreds of pages.
+ */
+const pageBytes = 4096;
+/**
  * The hot part is memory. At so many times its limit, batches bring more than small steps take away: then a step is as
  * large as a batch may be, of as many trees as it takes to take away what its batch brings, and whoever appends waits.
  */
@@ -72,6 +77,8 @@ export function compaction(parts: CompactionParts): Compaction {
   const isOver = (times: number): boolean =>
     hot.records > times * hotEventsMax || hot.bytes > times * hotBytesMax;
   const isDue = (): boolean => isOver(1);
+  const oldestOf = (root: RunKey, room: number): OldestRows | undefined =>
+    hot.oldest(room, isOver(behindMax) ? 0 : pageBytes, root);
   const roomBytes = (): number => (isOver(behindMax) ? largeStepBytes : stepBytes);
 
   function step(headOf: HeadOf, asOf: number, brought: readonly HotRow[]): CompactionStep | undefined {
@@ -81,7 +88,7 @@ export function compaction(parts: CompactionParts): Compaction {
     const moving: Moving[] = [];
     let room = roomBytes();
     for (const root of hot.roots(nowMs)) {
-      const oldest = hot.oldest(room, root);
+      const oldest = oldestOf(root, room);
       if (oldest === undefined) break;
       try {
         moving.push({ oldest, writes: segmentsOf(oldest, headOf, asOf) });
@@ -100,7 +107,7 @@ export function compaction(parts: CompactionParts): Compaction {
   }
 
   function stepOf(root: RunKey, headOf: HeadOf, asOf: number): CompactionStep | undefined {
-    const oldest = hot.oldest(roomBytes(), root);
+    const oldest = oldestOf(root, roomBytes());
     return oldest && stepWith([{ oldest, writes: segmentsOf(oldest, headOf, asOf) }]);
   }
 

@@ -43,8 +43,8 @@ export interface Hot {
   roots(nowMs: number): Iterable<RunKey>;
   /** Lets others come first. */
   rest(root: RunKey, untilMs: number): void;
-  /** A tree's oldest rows, up to a size. */
-  oldest(bytesMax: number, root: RunKey): OldestRows | undefined;
+  /** A tree's oldest rows, up to a size, where each counts for so much more than its bytes. */
+  oldest(bytesMax: number, rowBytes: number, root: RunKey): OldestRows | undefined;
   /** Forgets a tree's oldest rows, which are stored elsewhere now. */
   drop(rows: OldestRows): void;
   rowsOf(tenant: string, root: string): readonly number[];
@@ -131,12 +131,12 @@ export function hotIndex(): Hot {
       const tree = trees.get(tenant, root);
       if (tree !== undefined) tree.restsUntilMs = untilMs;
     },
-    oldest(bytesMax, { tenant, run_id: root }) {
+    oldest(bytesMax, rowBytes, { tenant, run_id: root }) {
       const rows = trees.get(tenant, root)?.rows;
       if (rows === undefined) return undefined;
       let size = 0;
       const end = rows.findIndex((row) => {
-        size += row.bytes;
+        size += row.bytes + rowBytes;
         return size > bytesMax;
       });
       const oldest = end < 0 ? rows.slice() : rows.slice(0, Math.max(1, end));
