@@ -4,7 +4,7 @@
 import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Durability } from "../../store.js";
-import { isIoError, openDatabase } from "./open.js";
+import { isIoError, openDatabase, walBytesMax } from "./open.js";
 
 const { path, durability } = workerData as { path: string; durability: Durability };
 const port = parentPort;
@@ -12,15 +12,17 @@ if (port === null) throw new Error("this file runs as a worker thread");
 
 const everyMs = 1000;
 const walBytesMin = 4 * 1024 * 1024;
-const walBytesMax = 64 * 1024 * 1024;
+/** A page, and what the log says of it. */
+const frameBytes = 4096 + 24;
 
 const db = openDatabase(path, durability);
 
 const timer = setInterval(() => {
   const walBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   if (walBytes < walBytesMin) return;
+  let frames = 0;
   try {
-    db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    frames = (db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number }).log;
   } catch (error) {
     // The end of this thread, and with it of all writing: as after a commit, nobody knows what is on disk.
     if (isIoError((error as { errcode?: number }).errcode)) throw error;
@@ -28,7 +30,7 @@ const timer = setInterval(() => {
     return;
   }
   // The rest is small now; the writer finishes it between two commits.
-  if (walBytes > walBytesMax) port.postMessage("truncate");
+  if (frames * frameBytes > walBytesMax) port.postMessage("restart");
 }, everyMs);
 
 port.on("message", () => {

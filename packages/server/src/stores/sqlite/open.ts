@@ -6,6 +6,9 @@ import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite"
 import type { Durability } from "../../store.js";
 import { addChecksums } from "./checksum.js";
 
+/** What the write-ahead log may grow to; longer only while somebody who reads the file is in the way. */
+export const walBytesMax = 64 * 1024 * 1024;
+
 /** How long a connection waits for another one's lock. */
 export const busyMsMax = 10_000;
 
@@ -18,6 +21,7 @@ export function openDatabase(path: string, durability: Durability): DatabaseSync
   addChecksums(db);
   db.exec("PRAGMA journal_mode=WAL");
   db.exec("PRAGMA wal_autocheckpoint=0");
+  db.exec(`PRAGMA journal_size_limit=${walBytesMax}`);
   // Erased is erased: what is deleted is overwritten, and not left in free pages.
   db.exec("PRAGMA secure_delete=ON");
   const wanted = durability === "fsync" ? 2 : 1;

@@ -5,12 +5,14 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { Durability } from "../../store.js";
 import { filesOf, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
-import { emptyLog, leave, transaction } from "./transaction.js";
+import { emptyLog, leave, restartLog, transaction } from "./transaction.js";
 
 export type Ask =
   | { readonly kind: "write"; readonly list: readonly Write[] }
-  /** Empties the write-ahead log: it holds what was erased, or has grown because commits never paused. */
+  /** Empties the write-ahead log: it holds what was erased. */
   | { readonly kind: "truncate"; readonly waitMs: number }
+  /** Begins it anew: it has grown because commits never paused. */
+  | { readonly kind: "restart"; readonly waitMs: number }
   | { readonly kind: "close" };
 
 export type Answer =
@@ -33,6 +35,7 @@ port.on("message", (ask: Ask) => {
       commit(ask.list);
       checkFiles();
     } else if (ask.kind === "truncate") emptyLog(db, ask.waitMs);
+    else if (ask.kind === "restart") restartLog(db, ask.waitMs);
     else leave(db);
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {

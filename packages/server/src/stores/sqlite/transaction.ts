@@ -28,16 +28,26 @@ export function transaction(db: DatabaseSyncInstance): (list: readonly Write[]) 
   };
 }
 
-/**
- * Empties the write-ahead log into the database. SQLite answers rather than throws where somebody is in the way: a
- * program that reads the file, for whom it waits, or the thread that moves the log, for which it does not.
- */
+/** Empties the write-ahead log into the database, so that the file of the log holds nothing. */
 export function emptyLog(db: DatabaseSyncInstance, waitMs: number): void {
-  const emptying = db.prepare("PRAGMA wal_checkpoint(TRUNCATE)");
+  checkpoint(db, "TRUNCATE", waitMs);
+}
+
+/** Lets the log begin anew in the file that it has: to give that back, and have it again, takes tens of milliseconds. */
+export function restartLog(db: DatabaseSyncInstance, waitMs: number): void {
+  checkpoint(db, "RESTART", waitMs);
+}
+
+/**
+ * SQLite answers rather than throws where somebody is in the way: a program that reads the file, for whom it waits, or the
+ * thread that moves the log, for which it does not.
+ */
+function checkpoint(db: DatabaseSyncInstance, how: "TRUNCATE" | "RESTART", waitMs: number): void {
+  const moving = db.prepare(`PRAGMA wal_checkpoint(${how})`);
   const untilMs = performance.now() + waitMs;
   db.exec(`PRAGMA busy_timeout=${waitMs}`);
   try {
-    while ((emptying.get() as { busy: number }).busy !== 0) {
+    while ((moving.get() as { busy: number }).busy !== 0) {
       if (performance.now() >= untilMs)
         throw Object.assign(new Error("the write-ahead log is in use"), { errcode: sqliteBusy });
       Atomics.wait(nothing, 0, 0, emptyAgainMs);

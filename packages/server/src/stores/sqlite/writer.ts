@@ -75,7 +75,7 @@ export function writerThread(path: string, durability: Durability): Writer {
     if (isMakingRoom) return;
     isMakingRoom = true;
     // Whoever reads the file, or a full disk, fails this; the next round asks again.
-    ask({ kind: "truncate", waitMs: roomMsMax })
+    ask({ kind: "restart", waitMs: roomMsMax })
       .catch(() => {})
       .finally(() => {
         isMakingRoom = false;
