@@ -1,7 +1,7 @@
 // One stored thing: an event with every place it has. A control event of a grandchild has six places (two
 // views of three logs) and is stored once.
 
-import { type Event, type EventType, StoredEvent, type View } from "@runwire/protocol";
+import { type EventType, StoredEvent, type View } from "@runwire/protocol";
 
 /** Where a record stands in one log: its numbers in both views, 0 where it is not in that view. */
 export interface Place {
@@ -92,7 +92,6 @@ export function eventIn(record: Record, log: string, view: View): StoredEvent {
 export const envelopeBytes = 200;
 
 /** About what an event costs on a wire. */
-export function weightOf(e: Event): number {
-  if (!(e instanceof StoredEvent)) return envelopeBytes;
+export function weightOf(e: Pick<Record, "payloadText" | "scopeText">): number {
   return envelopeBytes + Buffer.byteLength(e.payloadText) + Buffer.byteLength(e.scopeText ?? "");
 }

@@ -1,9 +1,8 @@
 // The events of a log, wherever they are: feeds in rows of their own, runs in memory while they are hot and in segments
 // behind that.
 
-import type { StoredEvent } from "@runwire/protocol";
-import { eventIn, isFeedLog, numbersIn, type Record, weightOf } from "../../log/record.js";
-import { nothing, stretchOf } from "../../log/stretch.js";
+import { isFeedLog, numbersIn, type Record, weightOf } from "../../log/record.js";
+import { nothing, stretchOf, stretchOfRecords } from "../../log/stretch.js";
 import type { Store } from "../../store.js";
 import type { Catalogue } from "./catalogue.js";
 import type { HeadOf } from "./compaction.js";
@@ -46,15 +45,14 @@ export function events({
       const oldest = inMemory[0];
       const first = oldest === undefined ? head.views[view].pos + 1 : numbersIn(oldest, run_id, view).pos;
       if (after + 1 < first) return segments.read(tenant, run_id, view, after);
-      const end = Math.min(inMemory.length, after + 1 - first + cutEvents - (after % cutEvents));
-      const read: StoredEvent[] = [];
-      for (let i = after + 1 - first, bytes = 0; i < end; i++) {
-        const e = eventIn(inMemory[i] as Record, run_id, view);
-        bytes += weightOf(e);
-        if (bytes > bytesMax && read.length > 0) break;
-        read.push(e);
+      const from = after + 1 - first;
+      const end = Math.min(inMemory.length, from + cutEvents - (after % cutEvents));
+      let to = from;
+      for (let bytes = 0; to < end; to++) {
+        bytes += weightOf(inMemory[to] as Record);
+        if (bytes > bytesMax && to > from) break;
       }
-      return stretchOf(read);
+      return stretchOfRecords(inMemory.slice(from, to), run_id, view);
     },
 
     async posOfSeq({ tenant, run_id }, view, seq) {
