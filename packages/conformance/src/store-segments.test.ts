@@ -204,6 +204,39 @@ describe("segments", { timeout: lawMsMax }, () => {
       }));
   }
 
+  it("with a damaged number let no cursor point to another event than it did", () =>
+    onTrial(always, async (trial) => {
+      const key = await newRun(trial);
+      const batch = Array.from({ length: 10 }, () => text("x".repeat(16 * 1024)));
+      for (let batches = 0; batches < 4; batches++) await trial.ingest.append(key, batch);
+      await compacted(trial, key);
+      const seqs = new Set((await wholeLog(trial.store, key, "full")).map(({ seq }) => seq));
+      const placesNow = (): Promise<unknown[]> =>
+        Promise.all(
+          [...seqs].map((seq) =>
+            trial.store.posOfSeq(key, "full", seq).catch(({ code }: { code: string }) => code),
+          ),
+        );
+      const places = await placesNow();
+      const segments = sql(trial.folder, (db) =>
+        db.prepare("SELECT segment, last_seq FROM segments WHERE log = ? AND view = 'full'").all(key.run_id),
+      ) as { segment: number; last_seq: number }[];
+      expect(segments.length).toBeGreaterThan(2);
+      for (const { segment, last_seq } of segments) {
+        const setTo = (seq: number): void =>
+          sql(trial.folder, (db) => {
+            db.prepare("UPDATE segments SET last_seq = ? WHERE segment = ?").run(seq, segment);
+          });
+        for (const damaged of [0, last_seq - 1, last_seq + 1, 2 ** 20]) {
+          setTo(damaged);
+          for (const [i, place] of (await placesNow()).entries())
+            expect([places[i], "KAI-SERVER-STORE-0003"]).toContain(place);
+        }
+        setTo(last_seq);
+      }
+      expect(await placesNow()).toEqual(places);
+    }));
+
   it("on pages that are lost are refused as damaged, and who appends goes on", () =>
     onTrial(always, async (trial) => {
       const [lost, live] = [await newRun(trial), await newRun(trial)];

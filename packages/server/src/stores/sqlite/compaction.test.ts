@@ -26,7 +26,7 @@ function compactionHere(hotEventsMax: number) {
       read: () => {
         throw new Error("nobody reads");
       },
-      posOfSeq: () => undefined,
+      posOfSeq: () => 0,
     },
     heads: runMap<Head>(),
     hotEventsMax,

@@ -1,6 +1,7 @@
 // The events of a log, wherever they are: feeds in rows of their own, runs in memory while they are hot and in segments
 // behind that.
 
+import { isCore } from "@runwire/protocol";
 import { isFeedLog, numbersIn, type Record, weightOf } from "../../log/record.js";
 import { nothing, stretchOf, stretchOfRecords } from "../../log/stretch.js";
 import type { Store } from "../../store.js";
@@ -58,13 +59,14 @@ export function events({
     async posOfSeq({ tenant, run_id }, view, seq) {
       const head = headOf(tenant, run_id);
       if (head === undefined) return 0;
+      const { pos, seq: last } = head.views[view];
+      if (seq > last) return pos;
       const inMemory = hot.recordsOf(tenant, run_id, view);
       const numbersAt = (i: number) => numbersIn(inMemory[i] as Record, run_id, view);
-      if (inMemory.length === 0 || numbersAt(0).seq >= seq) {
-        const cold = segments.posOfSeq(tenant, run_id, view, seq);
-        if (cold !== undefined) return cold;
-      }
-      // The first with at least this `seq`.
+      const oldest = inMemory[0];
+      // An event of another type has the number of the one before it.
+      const first = oldest === undefined ? last : numbersAt(0).seq - (isCore(oldest.type) ? 1 : 0);
+      if (seq <= first) return segments.posOfSeq(tenant, run_id, view, seq);
       let low = 0;
       let high = inMemory.length;
       while (low < high) {
@@ -72,7 +74,7 @@ export function events({
         if (numbersAt(middle).seq < seq) low = middle + 1;
         else high = middle;
       }
-      return low < inMemory.length ? numbersAt(low).pos : head.views[view].pos;
+      return numbersAt(low).pos;
     },
 
     oldest: async ({ tenant, run_id }) => (isFeedLog(run_id) ? runs.oldestOfFeed(tenant, run_id) : 1),

@@ -12,8 +12,8 @@ export interface SegmentReader {
   read(tenant: string, log: string, view: View, after: number): Stretch;
   /** The last segment of a log where it is smaller than this, to be merged with what follows it. */
   lastIfSmall(tenant: string, log: string, view: View, bytesMax: number): SmallSegment | undefined;
-  /** The position of the first event with at least this `seq`, where a segment holds it. */
-  posOfSeq(tenant: string, log: string, view: View, seq: number): number | undefined;
+  /** The position of the first event with this `seq`, which a segment holds. */
+  posOfSeq(tenant: string, log: string, view: View, seq: number): number;
 }
 
 export interface SmallSegment {
@@ -133,14 +133,22 @@ export function segmentReader(reader: Reader): SegmentReader {
     },
     posOfSeq(tenant, log, view, seq) {
       const lines = load(() => bySeq.get(tenant, log, view, seq));
-      if (lines === undefined) return undefined;
-      let low = 0;
-      for (let high = countOf(lines); low < high; ) {
-        const middle = (low + high) >>> 1;
-        if (seqOf(lines, middle) < seq) low = middle + 1;
-        else high = middle;
-      }
-      return lines.firstPos + low;
+      const line = lines === undefined ? undefined : lineOfSeq(lines, seq);
+      // A segment whose last number is damaged is not found, or found instead of another.
+      if (lines === undefined || line === undefined) throw lost(`${log}: the event with seq ${seq} is lost`);
+      return lines.firstPos + line;
     },
   };
+}
+
+/** The first line with this `seq`. */
+function lineOfSeq(lines: Lines, seq: number): number | undefined {
+  const count = countOf(lines);
+  let low = 0;
+  for (let high = count; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if (seqOf(lines, middle) < seq) low = middle + 1;
+    else high = middle;
+  }
+  return low < count && seqOf(lines, low) === seq ? low : undefined;
 }
