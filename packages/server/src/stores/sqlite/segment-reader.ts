@@ -30,7 +30,8 @@ const cacheBytesMax = 32 * 1024 * 1024;
 const asksMax = 10;
 
 export function segmentReader(reader: Reader): SegmentReader {
-  const select = `SELECT segment, tenant, log, view, first_pos, last_pos, bytes, ${damageOf("segments")} AS damage FROM segments`;
+  // Its checksums lie behind the body, and are looked at with it.
+  const select = "SELECT segment, tenant, log, view, first_pos, last_pos, bytes FROM segments";
   const after = reader.prepare(
     `${select} WHERE tenant = ? AND log = ? AND view = ? AND last_pos > ? ORDER BY last_pos LIMIT 1`,
   );
@@ -42,7 +43,8 @@ export function segmentReader(reader: Reader): SegmentReader {
   );
   // By what it holds too: between two questions the writer may have dropped it, and given its number to another.
   const whole = reader.prepare(
-    "SELECT segment, first_pos, marks, body, crc FROM segments WHERE segment = ? AND tenant = ? AND log = ? AND view = ? AND first_pos = ? AND last_pos = ?",
+    `SELECT segment, first_pos, marks, body, crc, ${damageOf("segments")} AS damage FROM segments
+     WHERE segment = ? AND tenant = ? AND log = ? AND view = ? AND first_pos = ? AND last_pos = ?`,
   );
   // Least recently used first: a map keeps the order of insertion. Kept by what a segment holds, which never
   // changes, and not by its number, which SQLite gives to another once this one is dropped.
