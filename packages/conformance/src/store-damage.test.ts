@@ -98,6 +98,33 @@ describe("one bit", { timeout: lawMsMax }, () => {
 });
 
 describe("a run", () => {
+  it("whose kept transcript is damaged is folded anew, from the one before where there is one", () =>
+    onCopy(async (copy) => {
+      const key = { tenant, run_id: runs[0] as string };
+      const keptBefore = (pos: number) =>
+        serving(copy, async (_, store) => (await store.snapshotBefore(key, "default", pos))?.pos);
+      sql(copy, (db) => db.exec("DELETE FROM snapshots"));
+      await serving(copy, async (_, store) => {
+        for (const pos of [2, 4]) {
+          const transcript = await server.transcripts(store).at(key, "default", pos);
+          await store.keepSnapshot(key, "default", pos, JSON.stringify(transcript));
+        }
+      });
+      expect(await keptBefore(9)).toBe(4);
+      const damage = (pos: number): void =>
+        sql(copy, (db) => {
+          db.prepare(
+            "UPDATE snapshots SET transcript = replace(transcript, 'run_', 'rum_') WHERE pos = ?",
+          ).run(pos);
+        });
+      damage(4);
+      expect(await keptBefore(9)).toBe(2);
+      expect(await answersOf(copy)).toEqual(before);
+      damage(2);
+      expect(await keptBefore(9)).toBeUndefined();
+      expect(await answersOf(copy)).toEqual(before);
+    }));
+
   it("that has ended and whose head is lost is damaged, and not as it was when it began", () =>
     onCopy(async (copy) => {
       const [run_id] = runs as [string];

@@ -147,9 +147,9 @@ export function catalogue(reader: Reader): Catalogue {
      FROM feed WHERE tenant = ? AND log = ? AND pos > ? AND pos <= ? ORDER BY pos`,
   );
   const oldest = reader.prepare("SELECT coalesce(min(pos), 1) AS pos FROM feed WHERE tenant = ? AND log = ?");
-  const snapshot = reader.prepare(
-    `SELECT pos, transcript, ${damageOf("snapshots")} AS damage
-     FROM snapshots WHERE tenant = ? AND log = ? AND view = ? AND pos <= ? ORDER BY pos DESC LIMIT 1`,
+  const snapshots = reader.prepare(
+    `SELECT pos, transcript, ${damageOf("snapshots")} AS lost
+     FROM snapshots WHERE tenant = ? AND log = ? AND view = ? AND pos <= ? ORDER BY pos DESC`,
   );
   const blob = reader.prepare(
     `SELECT ref, media_type, bytes, ${damageOf("blob_refs")} AS damage FROM blob_refs WHERE tenant = ? AND ref = ? LIMIT 1`,
@@ -217,8 +217,12 @@ export function catalogue(reader: Reader): Catalogue {
     },
     oldestOfFeed: (tenant, log) => (oldest.get(tenant, log) as { pos: number }).pos,
     snapshotBefore(tenant, log, view, pos) {
-      const row = snapshot.get(tenant, log, view, pos) as { pos: number; transcript: string } | undefined;
-      return row === undefined ? undefined : { pos: row.pos, transcriptText: row.transcript };
+      for (const row of snapshots.iterate(tenant, log, view, pos) as Iterable<SnapshotRow>) {
+        if (row.lost === null) return { pos: row.pos, transcriptText: row.transcript };
+        // The operator hears of it. Whoever folds begins earlier, and comes to the same.
+        lost(row.lost);
+      }
+      return undefined;
     },
     blob(tenant, ref) {
       const row = blob.get(tenant, ref) as BlobRef | undefined;
@@ -226,6 +230,13 @@ export function catalogue(reader: Reader): Catalogue {
     },
     blobsOf: (tenant, root_id) => (blobs.all(tenant, root_id) as { ref: string }[]).map(({ ref }) => ref),
   };
+}
+
+interface SnapshotRow {
+  readonly pos: number;
+  readonly transcript: string;
+  /** What is wrong with it. */
+  readonly lost: string | null;
 }
 
 interface FeedRow {
