@@ -231,6 +231,16 @@ describe("a client that sends requests without waiting", () => {
     raw.socket.destroy();
   });
 
+  it("gets a long answer to its end before that to its upgrade", async () => {
+    const raw = await rawConnection(server.url);
+    const long = await record(server.url, [text("x".repeat(300_000)), lifecycle("done")]);
+    const page = requestText(server.url, "GET", runPath(long, "events?dialect=runwire"));
+    raw.write(page + requestText(server.url, "GET", "/v1/agent/nowhere", upgradeLines));
+    await raw.until((answer) => answer.includes("HTTP/1.1 404"));
+    expect(raw.text.indexOf("HTTP/1.1 404")).toBeGreaterThan(300_000);
+    raw.socket.destroy();
+  });
+
   it("is not taken at its word where a body is announced twice", async () => {
     const smuggled = await rawAnswer(
       server.url,

@@ -46,10 +46,19 @@ export function whoseTurn(socket: Duplex): ServerResponse | undefined {
 
 /** Acts when all that came before is answered; never where the connection ends with that. */
 export function afterOthers(socket: Duplex, act: () => void): void {
-  const current = whoseTurn(socket);
-  if (current === undefined) act();
-  else
-    whenClosed(current, () => {
-      if (socket.writable) afterOthers(socket, act);
-    });
+  // Node leaves a connection alone once another protocol is asked for, and tells no answer that it takes more.
+  const drained = (): void => void whoseTurn(socket)?.emit("drain");
+  socket.on("drain", drained);
+  const next = (): void => {
+    const current = whoseTurn(socket);
+    if (current === undefined) {
+      socket.off("drain", drained);
+      act();
+    } else {
+      whenClosed(current, () => {
+        if (socket.writable) next();
+      });
+    }
+  };
+  next();
 }
