@@ -5,7 +5,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startGateway } from "@runwire/server";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { sqliteStore, startGateway, systemClock } from "@runwire/server";
 import { createKey, readKeys, revokeKey } from "@runwire/server/operate";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -123,12 +124,43 @@ describe("the database", () => {
     ]);
   });
 
+  it.each([
+    ["a run", "UPDATE runs SET record = replace(record, 'xxx', 'xxy')"],
+    ["an entry of a feed", "UPDATE feed SET payload = payload || ' ' WHERE pos = 2"],
+    ["what is hot", "UPDATE hot SET body = replace(body, 'xxx', 'xxy')"],
+    ["a segment's body", "UPDATE segments SET body = CAST(replace(body, 'xxx', 'xxy') AS BLOB)"],
+    ["a setting", "UPDATE meta SET value = '5' WHERE name = 'age'"],
+  ])("is damaged where %s is not what was stored, though SQLite finds nothing wrong", async (_, damage) => {
+    const gateway = await startGateway(
+      { dataFolder: data, port: 0, log: "error" },
+      systemClock,
+      undefined,
+      (options) => sqliteStore({ ...options, hotEventsMax: 3 }),
+    );
+    for (let n = 0; n < 10; n += 1) {
+      const body = JSON.stringify({ prompt: "xxx", metadata: { of: "xxx" }, producer: "external" });
+      const headers = { "content-type": "application/json" };
+      await fetch(`${gateway.url}/v1/agent/runs`, { method: "POST", headers, body });
+    }
+    await gateway.close();
+    expect(await database(facts({}, Date.now()))).toMatchObject([{ result: "right" }]);
+    const db = new DatabaseSync(join(data, "runwire.db"));
+    expect(db.prepare(damage).run().changes).toBeGreaterThan(0);
+    db.close();
+    expect(await database(facts({}, Date.now()))).toMatchObject([
+      { result: "wrong", says: expect.stringContaining("its checksum differs") },
+    ]);
+  });
+
   it("of another format, too long a log, or too large to look through is told", () => {
-    const good = { bytes: 1, walBytes: 0, format: "1", formatWanted: "1", newestMs: undefined, damage: [] };
+    const formats = { format: "3", formatWanted: "3", formatBefore: "2" };
+    const good = { ...formats, bytes: 1, walBytes: 0, newestMs: undefined, damage: [] };
     const results = (change: object) =>
       judgeDatabase("db", { ...good, ...change }, nowMs).map(({ result }) => result);
     expect(results({})).toEqual(["right"]);
-    expect(results({ format: "2" })).toEqual(["wrong"]);
+    for (const format of ["1", "4"]) expect(results({ format })).toEqual(["wrong"]);
+    expect(results({ format: "2" })).toEqual(["right", "doubtful"]);
+    expect(results({ format: "2", damage: ["page 7"] })).toEqual(["wrong", "doubtful"]);
     expect(results({ walBytes: 2 ** 30 })).toEqual(["right", "doubtful"]);
     expect(results({ damage: undefined })).toEqual(["doubtful"]);
     expect(results({ damage: ["page 7"] })).toEqual(["wrong"]);

@@ -30,8 +30,8 @@ export const database: Check = ({ settings, nowMs }) => {
 };
 
 export function judgeDatabase(path: string, facts: DatabaseFacts, nowMs: number): readonly Finding[] {
-  const { bytes, walBytes, format, formatWanted, newestMs, damage } = facts;
-  if (format !== formatWanted) {
+  const { bytes, walBytes, format, formatWanted, formatBefore, newestMs, damage } = facts;
+  if (format !== formatWanted && format !== formatBefore) {
     const says = `${path} has format ${format}, and this version reads ${formatWanted}`;
     return [wrong("database", says, "use the version that wrote it, or another data folder")];
   }
@@ -45,6 +45,10 @@ export function judgeDatabase(path: string, facts: DatabaseFacts, nowMs: number)
     findings.push(wrong("database", `${path} is damaged: ${damage[0]}`, todo));
   } else {
     findings.push(right("database", `${size}, is whole`));
+  }
+  if (format === formatBefore) {
+    const todo = "back it up before the server's next start, which makes the new one of it";
+    findings.push(doubtful("database", `it has format ${format}, the one before ${formatWanted}`, todo));
   }
   if (walBytes > walBytesDoubtful) {
     const todo = "restart the server; if it grows again, look for a program that keeps the database open";

@@ -2,17 +2,23 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
+import { messageOf } from "@runwire/protocol";
+import { addChecksums, coveredTables, damageOf } from "./checksum.js";
+import { recordsIn, type StoredRow } from "./hot-row.js";
 import { sqliteBusy } from "./open.js";
-import { formatVersion } from "./schema.js";
+import { formatVersion, upgradableVersion } from "./schema.js";
+import { fromSegment, type Segment } from "./segments.js";
 
 export interface DatabaseFacts {
   readonly bytes: number;
   readonly walBytes: number;
   readonly format: string;
   readonly formatWanted: string;
+  /** One that a server makes the wanted one of when it starts. */
+  readonly formatBefore: string;
   /** When the newest event was stored; undefined where there is none. */
   readonly newestMs: number | undefined;
-  /** What SQLite finds wrong with the file's structure; undefined where it was not looked for. */
+  /** What is wrong with the file's structure, or else with its rows; undefined where it was not looked for. */
   readonly damage: readonly string[] | undefined;
 }
 
@@ -39,14 +45,15 @@ export function inspectDatabase(path: string, lookForDamage: boolean): DatabaseF
   if (bytes === undefined) return undefined;
   const db = new DatabaseSync(path, { timeout: 10_000, readOnly: true });
   try {
-    const format = one(db, "SELECT value AS it FROM meta WHERE name = 'format'");
+    const format = String(one(db, "SELECT value AS it FROM meta WHERE name = 'format'"));
     return {
       bytes,
       walBytes: bytesOf(`${path}-wal`) ?? 0,
-      format: String(format),
+      format,
       formatWanted: String(formatVersion),
+      formatBefore: String(upgradableVersion),
       newestMs: newest(db),
-      damage: lookForDamage ? damageOf(db) : undefined,
+      damage: lookForDamage ? damageIn(db, format) : undefined,
     };
   } finally {
     db.close();
@@ -64,9 +71,38 @@ function newest(db: DatabaseSyncInstance): number | undefined {
   return typeof ts === "string" ? Date.parse(ts) : undefined;
 }
 
-function damageOf(db: DatabaseSyncInstance): readonly string[] {
+function damageIn(db: DatabaseSyncInstance, format: string): readonly string[] {
   const rows = db.prepare("PRAGMA quick_check(10)").all() as { quick_check: string }[];
-  return rows.map(({ quick_check }) => quick_check).filter((text) => text !== "ok");
+  const structure = rows.map(({ quick_check }) => quick_check).filter((text) => text !== "ok");
+  // Files of the format before have no checksums.
+  return structure.length > 0 || format !== String(formatVersion) ? structure : rowsDamaged(db);
+}
+
+/** Of each table the first row that is not what was stored. */
+function rowsDamaged(db: DatabaseSyncInstance): readonly string[] {
+  addChecksums(db);
+  const found = coveredTables.map((table) =>
+    one(db, `SELECT it FROM (SELECT ${damageOf(table)} AS it FROM ${table}) WHERE it IS NOT NULL LIMIT 1`),
+  );
+  const hot = "SELECT row, body, crc FROM hot";
+  found.push(firstDamage<StoredRow>(db, hot, (row) => recordsIn(row)));
+  const segments = "SELECT log, first_pos, marks, body, crc FROM segments";
+  found.push(
+    firstDamage<Segment & { readonly log: string }>(db, segments, (row) => fromSegment(row.log, row)),
+  );
+  return found.filter((text) => typeof text === "string");
+}
+
+/** What the first row that is refused is refused with. */
+function firstDamage<R>(db: DatabaseSyncInstance, sql: string, read: (row: R) => void): string | undefined {
+  for (const row of db.prepare(sql).iterate() as Iterable<R>) {
+    try {
+      read(row);
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+  return undefined;
 }
 
 function one(db: DatabaseSyncInstance, sql: string): unknown {
