@@ -47,6 +47,12 @@ export async function serveBlob(
     "Content-Disposition": `attachment; filename="${ref}"`,
     ...lengthOf(range, bytes),
   });
+  // Nor does one without a body.
+  if (req.method === "HEAD") {
+    open.body.destroy();
+    res.end();
+    return undefined;
+  }
   await give(res, open.body);
   return undefined;
 }
