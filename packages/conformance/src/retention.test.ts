@@ -8,6 +8,7 @@ import type { Draft } from "@runwire/protocol";
 import * as server from "@runwire/server";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { append, createRun, lifecycle, text } from "./gateway/calls.js";
 import { openSqlite } from "./suites/store/server-module.js";
 import { expectSoundTree, wholeLog } from "./suites/store/soundness.js";
 import {
@@ -389,6 +390,35 @@ describe("retention", { timeout: lawMsMax }, () => {
 });
 
 describe("a gateway", () => {
+  it("forgets what readers of a full view have shared once that is no longer kept [RW-RETAIN-3]", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "runwire-retention-"));
+    let store: server.Store | undefined;
+    const gateway = await server.startGateway(
+      { port: 0, dataFolder: folder, log: "error" },
+      undefined,
+      undefined,
+      (options) => {
+        store = server.sqliteStore(options);
+        return store;
+      },
+    );
+    try {
+      const run_id = await createRun(gateway.url);
+      await append(gateway.url, run_id, text("one"), text("two"), lifecycle("done"));
+      const cached = async (): Promise<number> => {
+        const told = await (await fetch(`${gateway.url}/metrics`)).text();
+        return Number(/^runwire_ranges_cached_bytes (\S+)$/m.exec(told)?.[1]);
+      };
+      await (await fetch(`${gateway.url}/v1/agent/runs/${run_id}/stream?detail=full`)).text();
+      expect(await cached()).toBeGreaterThan(0);
+      await store?.dropFullViews([{ tenant: "default", run_id }]);
+      expect(await cached()).toBe(0);
+    } finally {
+      await gateway.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
   it("answers 410 for a full view that is no longer kept, and 200 for the default one [RW-RETAIN-3]", async () => {
     const folder = mkdtempSync(join(tmpdir(), "runwire-retention-"));
     const clock = heldClock();

@@ -57,7 +57,7 @@ import {
   toldSettings,
 } from "./settings.js";
 import { snapshots } from "./snapshots.js";
-import { LeftBehind, type Store } from "./store.js";
+import { LeftBehind, type RunKey, type Store } from "./store.js";
 import { type SqliteOptions, sqliteStore } from "./stores/sqlite/store.js";
 import { startSweeper } from "./sweeper.js";
 import { transcripts } from "./transcripts.js";
@@ -168,12 +168,16 @@ async function startOn(
   const followed = hub(store, bus);
   const marked = encodings(store);
   const begun = snapshots({ transcripts: folded, encodings: marked, clock });
-  store.onErased(async (roots) => {
+  const forget = (roots: readonly RunKey[]): void => {
     for (const tenant of new Set(roots.map((root) => root.tenant))) {
       followed.forget(tenant);
       marked.forget(tenant);
       begun.forget(tenant);
     }
+  };
+  store.onFullDropped(forget);
+  store.onErased(async (roots) => {
+    forget(roots);
     await agent?.forget(roots).catch(leftBehind);
   });
   const rooms: Rooms = {

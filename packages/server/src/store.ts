@@ -115,6 +115,8 @@ export interface Store {
   onUnreferred(heard: (tenant: string, refs: readonly string[]) => Promise<void>): void;
   /** Hears of trees that were erased; the erasing waits for it. Fails with `LeftBehind`. */
   onErased(heard: (roots: readonly RunKey[]) => Promise<void>): void;
+  /** Hears of trees that have lost their full view. */
+  onFullDropped(heard: (roots: readonly RunKey[]) => void): void;
   levels(): StoreLevels;
   close(): Promise<void>;
 }

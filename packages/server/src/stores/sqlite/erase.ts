@@ -27,6 +27,7 @@ export interface EraserParts {
   /** Is awaited after the rows are gone and before that is answered. */
   readonly unreferred: (tenant: string, refs: readonly string[]) => Promise<void>;
   readonly erased: (roots: readonly RunKey[]) => Promise<void>;
+  readonly fullDropped: (roots: readonly RunKey[]) => void;
 }
 
 interface Tree {
@@ -47,8 +48,8 @@ export interface Eraser {
 }
 
 export function eraser(parts: EraserParts): Eraser {
-  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved, unreferred, erased } =
-    parts;
+  const { clock, commits, runs, hot, heads, headOf, watch, writer, compact, moved } = parts;
+  const { unreferred, erased, fullDropped } = parts;
   let isInLog = false;
 
   /** What is done for each of them; one for which it fails is left out, and told of. */
@@ -165,6 +166,7 @@ export function eraser(parts: EraserParts): Eraser {
         heads.delete(run.tenant, run.run_id);
         moved(run);
       }
+      fullDropped(gone.map(({ root }) => root));
     });
     await doEach([emptyLog, () => tell([...failures.values()])]);
   }

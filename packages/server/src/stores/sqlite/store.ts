@@ -78,6 +78,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
   let heard: (log: RunKey) => void = () => {};
   let unreferred: (tenant: string, refs: readonly string[]) => Promise<void> = async () => {};
   let erased: (roots: readonly RunKey[]) => Promise<void> = async () => {};
+  let fullDropped: (roots: readonly RunKey[]) => void = () => {};
   const age = ageClock(clock, metaValue(reader, "age"));
   const ended = endedTrees(reader, hot, age);
   const compact = compaction({
@@ -118,6 +119,7 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
     moved: (log) => heard(log),
     unreferred: (tenant, refs) => unreferred(tenant, refs),
     erased: (roots) => erased(roots),
+    fullDropped: (roots) => fullDropped(roots),
   });
   let prunedMs = clock.monotonic();
   let savedMs = prunedMs;
@@ -208,6 +210,9 @@ function openStore(options: SqliteOptions, reader: Reader, unlock: () => void): 
     },
     onErased(hear) {
       erased = hear;
+    },
+    onFullDropped(hear) {
+      fullDropped = hear;
     },
 
     levels(): StoreLevels {
