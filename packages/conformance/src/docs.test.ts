@@ -98,8 +98,7 @@ if (withCommands.length > 0) {
     });
 
     afterAll(async () => {
-      server?.kill("SIGTERM");
-      await server?.exited;
+      await server?.kill("SIGTERM");
       rmSync(folder, { recursive: true, force: true });
     });
 

@@ -35,8 +35,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
   rmSync(folder, { recursive: true });
 });
 

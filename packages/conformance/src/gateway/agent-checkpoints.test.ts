@@ -23,8 +23,7 @@ const start = async (): Promise<void> => {
 };
 beforeAll(start);
 afterAll(async () => {
-  server.kill("SIGTERM");
-  await server.exited;
+  await server.kill("SIGTERM");
   rmSync(folder, { recursive: true });
 });
 
@@ -48,8 +47,7 @@ describe("a run whose server is killed", () => {
         await Promise.race([reading.ended, reading.until((now) => now.heard.length >= heard)]).catch(
           () => {},
         );
-        server.kill("SIGKILL");
-        await server.exited;
+        await server.kill("SIGKILL");
         await start();
         await readAll("sse", server.url, streamPath({ run_id }));
         const events = await allEvents(server.url, run_id);

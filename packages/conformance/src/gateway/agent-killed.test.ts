@@ -57,8 +57,7 @@ async function killAndRestart(lane: Lane): Promise<void> {
 
 async function closeLane(lane: Lane): Promise<void> {
   const server = await lane.server;
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
   rmSync(lane.folder, { recursive: true });
 }
 

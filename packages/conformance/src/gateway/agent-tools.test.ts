@@ -86,8 +86,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGTERM");
-  await server.exited;
+  await server.kill("SIGTERM");
   provider.close();
   remote.close();
   page.close();
@@ -176,8 +175,7 @@ describe("a command", () => {
     const { run_id, pid } = await begun(`echo done >> ${effects}; sleep 600`);
     await expect.poll(() => existsSync(effects)).toBe(true);
     await waitFor(server.url, run_id, "process.started");
-    server.kill("SIGKILL");
-    await server.exited;
+    await server.kill("SIGKILL");
     server = await serve();
     const events = await ended(server.url, run_id);
     expect(ofType(events, "tool.start")).toHaveLength(1);
@@ -196,8 +194,7 @@ describe("a command", () => {
     const run_id = await start(server.url, calling("file.list"));
     const [began] = await waitFor(server.url, run_id, "hook.started", 2);
     expect(began).toMatchObject({ name: "input-check" });
-    server.kill("SIGKILL");
-    await server.exited;
+    await server.kill("SIGKILL");
     server = await serve();
     writeFileSync(gate, "");
     const events = await ended(server.url, run_id);
@@ -216,8 +213,7 @@ describe("a command", () => {
     const pidText = /"text":"(\d+)"/.exec(JSON.stringify(told))?.[1];
     expect(isRunning(Number(pidText))).toBe(true);
     const { pid } = await begun("sleep 600");
-    server.kill("SIGTERM");
-    await server.exited;
+    await server.kill("SIGTERM");
     expect([isRunning(Number(pidText)), isRunning(pid)]).toEqual([false, false]);
     server = await serve();
   });

@@ -28,8 +28,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGTERM");
-  expect(await server.exited).toEqual({ code: 0, signal: null });
+  expect(await server.kill("SIGTERM")).toEqual({ code: 0, signal: null });
   rmSync(folder, { recursive: true });
 });
 
@@ -134,8 +133,7 @@ describe("the demo", () => {
       await Promise.race([reading.ended, reading.until(({ heard }) => heard.length >= events)]).catch(
         () => {},
       );
-      server.kill("SIGKILL");
-      await server.exited;
+      await server.kill("SIGKILL");
       server = await startServer(serve, folder);
       const log = await ended(run_id);
       expect([kill, events, outcome(log)]).toEqual([kill, events, undisturbed]);
@@ -249,8 +247,7 @@ describe("a question", () => {
       question: "What matters most?",
       choices: expect.arrayContaining(["speed"]),
     });
-    server.kill("SIGKILL");
-    await server.exited;
+    await server.kill("SIGKILL");
     server = await startServer(serve, folder);
     const answer = await control(server.url, run_id, `clarifications/${asked.clarify_id}`, {
       answer: "speed",
@@ -279,8 +276,7 @@ describe("a dangerous tool", () => {
     const run_id = await start(saving);
     const { approval_id, tool } = await asked(run_id);
     expect(tool).toBe("file.write");
-    server.kill("SIGKILL");
-    await server.exited;
+    await server.kill("SIGKILL");
     server = await startServer(serve, folder);
     const input = { path: "other.md", content: "shorter" };
     await control(server.url, run_id, `approvals/${approval_id}`, { decision: "once", input });

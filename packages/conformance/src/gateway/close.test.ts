@@ -28,8 +28,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
   rmSync(folder, { recursive: true });
 });
 
@@ -197,8 +196,7 @@ describe("a server that leaves", () => {
     await session.until((text) => text.includes("200 OK"));
     await append(leaving.url, run_id, say("custom", { filler: "x".repeat(4_000_000) }));
     const beganMs = performance.now();
-    leaving.kill("SIGTERM");
-    expect(await leaving.exited).toEqual({ code: 0, signal: null });
+    expect(await leaving.kill("SIGTERM")).toEqual({ code: 0, signal: null });
     // The time that it was given, and not the one that it has by itself.
     expect(performance.now() - beganMs).toBeLessThan(10_000);
     for (const raw of [stalled, deaf, session]) raw.socket.destroy();
@@ -215,12 +213,10 @@ describe("a server that leaves", () => {
     const reading = await openReading("sse", leaving.url, streamPath({ run_id: live }));
     leaving.kill("SIGTERM");
     expect(await end(reading)).toBe("leaving");
-    leaving.kill("SIGINT");
-    expect(await leaving.exited).toEqual({ code: null, signal: "SIGINT" });
+    expect(await leaving.kill("SIGINT")).toEqual({ code: null, signal: "SIGINT" });
     const next = await startServer(serve, data);
     expect(closeOf(await readAll("sse", next.url, streamPath({ run_id })))).toBe("finished");
-    next.kill("SIGTERM");
-    await next.exited;
+    await next.kill("SIGTERM");
     rmSync(data, { recursive: true });
   });
 
@@ -250,8 +246,7 @@ describe("a server that leaves", () => {
     const next = await startServer(serve, data);
     const whole = await readAll("sse", next.url, streamPath({ run_id }));
     expect(closeOf(whole)).toBe("finished");
-    next.kill("SIGTERM");
-    await next.exited;
+    await next.kill("SIGTERM");
     rmSync(data, { recursive: true });
   });
 });

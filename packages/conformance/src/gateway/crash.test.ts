@@ -44,14 +44,12 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
   rmSync(folder, { recursive: true });
 });
 
 async function killAndRestart(): Promise<void> {
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
   server = await startServer(serve, folder);
 }
 
@@ -214,8 +212,7 @@ describe("a server that is killed", () => {
     const folder = mkdtempSync(join(tmpdir(), "runwire-empty-"));
     const empty = await startServer(serve, folder);
     const startMs = cpuMsOf(empty.pid);
-    empty.kill("SIGKILL");
-    await empty.exited;
+    await empty.kill("SIGKILL");
     rmSync(folder, { recursive: true });
     return startMs;
   }

@@ -45,8 +45,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   if (whyNot === undefined) {
-    server.kill("SIGTERM");
-    await server.exited;
+    await server.kill("SIGTERM");
   }
   rmSync(folder, { recursive: true });
 });
@@ -161,8 +160,7 @@ describe("a disk that is full", () => {
       expect((await call(again, "GET", "/readyz")).body).toMatchObject({ status: "degraded", disk: "low" });
       expect((await tryAppend(again, run_id, [largeOutput(1)])).status).toBe(507);
     } finally {
-      both.kill("SIGTERM");
-      await both.exited;
+      await both.kill("SIGTERM");
       rmSync(small, { recursive: true });
     }
   });

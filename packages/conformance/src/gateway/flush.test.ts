@@ -11,7 +11,7 @@ import { failing, faultsIn, strace, straced } from "../strace.js";
 import { allEvents, append, call, codeOf, control, createRun, say, tryAppend } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { openReading, streamPath } from "./readers.js";
-import { type ServerProcess, startServer } from "./server-process.js";
+import { startServer } from "./server-process.js";
 
 const luck = chance("flush");
 const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
@@ -31,11 +31,6 @@ beforeEach(() => {
 });
 
 afterEach(() => rmSync(folder, { recursive: true }));
-
-async function end(server: ServerProcess, signal: NodeJS.Signals): Promise<void> {
-  server.kill(signal);
-  await server.exited;
-}
 
 /** A batch that is stored as a whole or not at all. */
 const batchOf = (n: number): readonly Draft[] => [
@@ -78,7 +73,7 @@ describe("a flush that fails", { timeout: 60_000 + faultsMax * 10_000 }, () => {
     if (strace.whyNot !== undefined) skip(strace.whyNot);
     const first = await startServer(serve, data);
     const run_id = await createRun(first.url);
-    await end(first, "SIGTERM");
+    await first.kill("SIGTERM");
     let stored: readonly number[] = [];
     let batches = 0;
     let brokenCount = 0;
@@ -122,7 +117,7 @@ describe("a flush that fails", { timeout: 60_000 + faultsMax * 10_000 }, () => {
           ({ events }) => events.filter(({ type }) => type === "custom").length === shown.length * 2,
         );
         reading.stop();
-        await end(started, luck.pick(["SIGKILL", "SIGTERM"]));
+        await started.kill(luck.pick(["SIGKILL", "SIGTERM"]));
         brokenCount += 1;
       }
       expect([n, faultsIn(trace)]).toEqual([n, 1]);
@@ -136,7 +131,7 @@ describe("a flush that fails", { timeout: 60_000 + faultsMax * 10_000 }, () => {
       await append(restarted.url, run_id, ...batchOf(batches));
       stored = [...found, batches];
       expect((await call(restarted.url, "GET", "/readyz")).body).toMatchObject({ store: "ok" });
-      await end(restarted, luck.pick(["SIGKILL", "SIGTERM"]));
+      await restarted.kill(luck.pick(["SIGKILL", "SIGTERM"]));
     }
     // The first faults met a start.
     expect(brokenCount).toBeGreaterThan(faultsMax / 3);
@@ -148,7 +143,7 @@ describe("a flush that fails", { timeout: 60_000 + faultsMax * 10_000 }, () => {
     if (strace.whyNot !== undefined) skip(strace.whyNot);
     const first = await startServer(serve, data);
     const run_id = await createRun(first.url);
-    await end(first, "SIGTERM");
+    await first.kill("SIGTERM");
     const command = straced(trace, failing("fsync", 1, join(data, "runwire.db")), serve);
     const broken = await startServer(command, data);
     let sent = 0;
@@ -164,13 +159,13 @@ describe("a flush that fails", { timeout: 60_000 + faultsMax * 10_000 }, () => {
     };
     await expect.poll(filled, { timeout: 30_000 }).toBe("broken");
     await expectBroken(broken.url, run_id);
-    await end(broken, "SIGTERM");
+    await broken.kill("SIGTERM");
     expect(faultsIn(trace)).toBeGreaterThan(0);
     const restarted = await startServer(serve, data);
     const events = await allEvents(restarted.url, run_id);
     expect(events.filter(({ type }) => type === "custom").length).toBeGreaterThanOrEqual(sent);
     await append(restarted.url, run_id, ...batchOf(1));
-    await end(restarted, "SIGTERM");
+    await restarted.kill("SIGTERM");
   });
 });
 
@@ -191,7 +186,7 @@ describe("an answer", () => {
       };
       await Promise.all(at.map(produce));
     }
-    await end(server, "SIGTERM");
+    await server.kill("SIGTERM");
     const answers = answersIn(readFileSync(trace, "utf8").split("\n"), "runwire.db-wal");
     expect(answers).toHaveLength(runs.length + (1 + runs.length) * 12);
     expect(answers.filter(({ isFlushed }) => !isFlushed)).toEqual([]);

@@ -45,8 +45,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGTERM");
-  await server.exited;
+  await server.kill("SIGTERM");
   rmSync(folder, { recursive: true });
 });
 

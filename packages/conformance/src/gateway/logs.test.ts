@@ -39,8 +39,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
   rmSync(folder, { recursive: true });
 });
 
@@ -140,8 +139,7 @@ describe("an answer", () => {
         expect(line.stack).toContain("no such table");
       }
     } finally {
-      broken.kill("SIGKILL");
-      await broken.exited;
+      await broken.kill("SIGKILL");
     }
   });
 });
@@ -150,16 +148,14 @@ describe("the log", () => {
   it("has a line for the start, for leaving and for the end", async () => {
     const short = await startServer(runwire, join(folder, "short"), ["--log", "info", "--durability", "os"]);
     await createRun(short.url);
-    short.kill("SIGTERM");
-    await short.exited;
+    await short.kill("SIGTERM");
     const lines = linesOf(short);
     expect(lines.map(({ what }) => what)).toEqual(["started", "request", "leaving", "stopped"]);
     expect(lines[0]).toMatchObject({ level: "info", url: short.url, durability: "os", runs: 0 });
     expect(lines[0]?.version).toMatch(/^\d+\.\d+\.\d+$/);
     expect(lines[0]?.ms).toBeGreaterThan(0);
     const again = await startServer(runwire, join(folder, "short"), ["--log", "info", "--durability", "os"]);
-    again.kill("SIGTERM");
-    await again.exited;
+    await again.kill("SIGTERM");
     expect(linesOf(again)[0]).toMatchObject({ what: "started", runs: 1 });
   });
 
@@ -341,8 +337,7 @@ describe("a server whose stderr is closed", () => {
       await append(closed.url, run_id, lifecycle("error"));
       expect((await readAll("sse", closed.url, streamPath({ run_id }))).events.length).toBe(2);
     } finally {
-      closed.kill("SIGTERM");
-      expect(await closed.exited).toEqual({ code: 0, signal: null });
+      expect(await closed.kill("SIGTERM")).toEqual({ code: 0, signal: null });
     }
   });
 });

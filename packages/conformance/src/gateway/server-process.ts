@@ -3,15 +3,21 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
 export interface ServerProcess {
   readonly url: string;
   readonly pid: number;
-  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  readonly exited: Promise<Exit>;
   /** What it has said on stderr: nothing, if all is well. */
   readonly stderr: string;
   /** The next line of its stdout that matches. */
   line(pattern: RegExp): Promise<RegExpExecArray>;
-  kill(signal: NodeJS.Signals): void;
+  /** Resolves when it is gone. */
+  kill(signal: NodeJS.Signals): Promise<Exit>;
 }
 
 /** `command` is how this server is served; it takes `--port` and `--data`. */
@@ -29,7 +35,7 @@ export async function startServer(
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
-  const exited = new Promise<Awaited<ServerProcess["exited"]>>((resolve) => {
+  const exited = new Promise<Exit>((resolve) => {
     child.once("close", (code, signal) => resolve({ code, signal }));
   });
   const lines = createInterface({ input: child.stdout });
@@ -51,7 +57,10 @@ export async function startServer(
     get stderr() {
       return stderr;
     },
-    kill: (signal) => void child.kill(signal),
+    kill(signal) {
+      child.kill(signal);
+      return exited;
+    },
   };
 }
 

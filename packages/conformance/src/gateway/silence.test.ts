@@ -68,8 +68,7 @@ describe("a client that is cut off in mid-stream", () => {
       const run = await fetch(`${server.url}/v1/agent/runs/${run_id}`);
       expect(await run.json()).toMatchObject({ state: "running" });
     } finally {
-      server.kill("SIGTERM");
-      await server.exited;
+      await server.kill("SIGTERM");
     }
   });
 });

@@ -27,8 +27,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  server.kill("SIGTERM");
-  await server.exited;
+  await server.kill("SIGTERM");
   rmSync(folder, { recursive: true });
 });
 
@@ -38,8 +37,7 @@ it("every reader of a storm reads the rest of its run, and one too many is told 
     say("step.boundary", { step_index, step_kind: "text-only" }),
   );
   await append(server.url, run_id, ...drafts);
-  server.kill("SIGKILL");
-  await server.exited;
+  await server.kill("SIGKILL");
 
   server = await startServer(command, folder, ["--connections-per-tenant-max", String(readerCount)]);
   const bytesBefore = rssBytesOf(server.pid);
