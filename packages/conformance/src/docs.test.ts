@@ -2,7 +2,6 @@
 // commands work against a real server.
 
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import {
   existsSync,
   mkdirSync,
@@ -13,13 +12,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ServerProcess, startServer } from "./gateway/server-process.js";
+import { loopback } from "./loopback.js";
 import { anchorsOf, type Fence, fencesOf, linksOf } from "./markdown.js";
 import { shellScript, startsServers } from "./shell-script.js";
 import { tool } from "./tools.js";
@@ -138,9 +137,7 @@ describe("the documents' tests", () => {
       asked.push(`${request.method} ${request.url}`);
       response.end('{"run_id":"run_1"}');
     });
-    fake.listen(0, "127.0.0.1");
-    await once(fake, "listening");
-    const url = `http://127.0.0.1:${(fake.address() as AddressInfo).port}`;
+    const { url, close } = await loopback(fake);
     const blocks = [
       "npm ci && npm start   # in its own terminal",
       `RUN=$(curl -s -X POST http://127.0.0.1:4700/v1/agent/runs \\\n  -d '{"prompt":"hi"}' | grep -o 'run_[0-9]')`,
@@ -155,8 +152,7 @@ describe("the documents' tests", () => {
       await expect(runScript([{ language: "sh", line: 1, text: "false\ntrue" }], url)).rejects.toThrow();
       await expect(runScript([{ language: "sh", line: 1, text: "echo $UNSET_NAME" }], url)).rejects.toThrow();
     } finally {
-      fake.closeAllConnections();
-      fake.close();
+      await close();
     }
   });
 
@@ -224,10 +220,7 @@ async function runScript(blocks: readonly Fence[], url: string, cwd = root): Pro
 
 /** For a server that a script stops and starts again, and that must be found where it was. */
 async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, "close");
+  const { port, close } = await loopback(createServer());
+  await close();
   return port;
 }

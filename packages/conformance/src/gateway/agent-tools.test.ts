@@ -1,8 +1,7 @@
 // Tools as an operator gives them to the agent: which there are, how they end, and what a crash makes of them.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +9,7 @@ import { engine, type Tool } from "@runwire/engine";
 import { type Facts, RunwireError } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Loopback, loopback } from "../loopback.js";
 import { call, codeOf, control, messageOf } from "./calls.js";
 import { type ChatProvider, chatProvider } from "./chat-provider.js";
 import { type McpHttp, mcpHttp } from "./mcp-http.js";
@@ -29,13 +29,10 @@ import { underTest } from "./under-test.js";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "runwire-agent-tools-"));
-const page = createServer(
-  (_, response) => void response.setHeader("Content-Type", "text/plain").end("hello from inside"),
-);
+let page: Loopback;
 let provider: ChatProvider;
 let remote: McpHttp;
 let server: ServerProcess;
-let pageUrl = "";
 
 const mcpProgram = here("../../../engine/dist/testing/mcp-stdio.js");
 const mcp = () => ({
@@ -65,7 +62,7 @@ function serve(): Promise<ServerProcess> {
     "RUNWIRE_MODEL=local/scripted",
     `RUNWIRE_MCP=${JSON.stringify(mcp())}`,
     `RUNWIRE_HOOKS=${JSON.stringify(hooks)}`,
-    `RUNWIRE_FETCH_HOSTS=${new URL(pageUrl).host}`,
+    `RUNWIRE_FETCH_HOSTS=127.0.0.1:${page.port}`,
   ];
   const command = [
     "/usr/bin/env",
@@ -78,8 +75,9 @@ function serve(): Promise<ServerProcess> {
 }
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => page.listen(0, "127.0.0.1", resolve));
-  pageUrl = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`;
+  const hello: RequestListener = (_, response) =>
+    response.setHeader("Content-Type", "text/plain").end("hello from inside");
+  page = await loopback(createServer(hello));
   provider = await chatProvider();
   remote = await mcpHttp();
   server = await serve();
@@ -87,9 +85,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.kill("SIGTERM");
-  provider.close();
-  remote.close();
-  page.close();
+  await Promise.all([provider, remote, page].map((one) => one.close()));
   rmSync(folder, { recursive: true });
 });
 
@@ -133,7 +129,7 @@ describe("tools by settings", () => {
   });
 
   it("fetch from private hosts that are named, and from no others", async () => {
-    const [fetched] = await endsIn(await start(server.url, calling("web.fetch", { url: pageUrl })));
+    const [fetched] = await endsIn(await start(server.url, calling("web.fetch", { url: `${page.url}/` })));
     expect(JSON.stringify(fetched)).toContain("hello from inside");
     const [refused] = await endsIn(await start(server.url, calling("web.fetch", { url: server.url })));
     expect(refused).toMatchObject({ ok: false, error: { kind: "refused" } });

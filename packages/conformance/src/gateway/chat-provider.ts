@@ -1,15 +1,14 @@
 // The scripted model behind a provider's wire: OpenAI's chat completions, for servers that are processes of their own.
 
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
+import { loopback } from "../loopback.js";
 import { type Line, lineFor, type Message } from "./scripted.js";
 
 export interface ChatProvider {
   /** With `/v1`. */
   readonly url: string;
-  close(): void;
+  close(): Promise<void>;
 }
 
 interface ChatMessage {
@@ -32,15 +31,8 @@ export async function chatProvider(): Promise<ChatProvider> {
     response.writeHead(200, { "Content-Type": "text/event-stream" });
     response.end(told(lineFor({ messages: body.messages.map(heard), tools })));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  const { url, close } = await loopback(server);
+  return { url: `${url}/v1`, close };
 }
 
 function heard({ role, content }: ChatMessage): Message {

@@ -1,14 +1,13 @@
 // The smallest MCP server that can be reached by an address: it answers each request by itself, and has one tool.
 
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import type { Facts } from "@runwire/protocol";
+import { loopback } from "../loopback.js";
 
 export interface McpHttp {
   readonly url: string;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** Its tool tells the header `Authorization` that a call came with. */
@@ -23,15 +22,8 @@ export async function mcpHttp(): Promise<McpHttp> {
     response.writeHead(200, { "Content-Type": "application/json" });
     return response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  const { url, close } = await loopback(server);
+  return { url: `${url}/mcp`, close };
 }
 
 const results = (authorization: string): { readonly [method: string]: (params: Facts) => object } => ({

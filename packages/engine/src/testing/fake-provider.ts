@@ -1,8 +1,8 @@
 // A provider on a port of its own that speaks the real wires, and fails as real ones do, on request.
 
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { loopback } from "./loopback.js";
 import type { FakeAnswer, FakeWire } from "./wires/answer.js";
 import { anthropicWire } from "./wires/anthropic.js";
 import { chatWire } from "./wires/chat.js";
@@ -64,7 +64,7 @@ export async function fakeProvider(): Promise<FakeProvider> {
   async function answer(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const wire = wires.find(({ path }) => path === message.url);
     if (wire === undefined) return refuse(response, 404, {}, "no such path");
-    const body = await bodyOf(message);
+    const body = await json(message);
     const hungUp = new Promise((resolve) =>
       response.once("close", () => {
         if (!response.writableFinished) resolve(undefined);
@@ -88,11 +88,9 @@ export async function fakeProvider(): Promise<FakeProvider> {
   const server = createServer((message, response) => {
     answer(message, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const { url, close } = await loopback(server);
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `${url}/v1`,
     get requests() {
       return requests;
     },
@@ -101,11 +99,7 @@ export async function fakeProvider(): Promise<FakeProvider> {
       turnOf = turn;
     },
     asked: () => new Promise((resolve) => waiting.push(resolve)),
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
 }
 
@@ -156,10 +150,4 @@ function refuse(
 ): void {
   response.writeHead(status, { "content-type": "application/json", "x-request-id": "req_fake", ...headers });
   response.end(body);
-}
-
-async function bodyOf(message: IncomingMessage): Promise<unknown> {
-  const pieces: Buffer[] = [];
-  for await (const piece of message) pieces.push(piece as Buffer);
-  return JSON.parse(Buffer.concat(pieces).toString("utf8"));
 }

@@ -1,7 +1,8 @@
 // An MCP server behind HTTP whose answers to calls do not end, each in a way of its own.
 
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { loopback } from "./loopback.js";
 
 export interface McpEndless {
   readonly url: string;
@@ -40,9 +41,7 @@ export async function mcpEndless(list: "whole" | "pages" | "never" = "whole"): P
       ways.again?.(response);
       return;
     }
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString() || "{}");
+    const { id, method, params } = JSON.parse((await text(request)) || "{}");
     const answer = (result: object): void => {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
@@ -73,18 +72,13 @@ export async function mcpEndless(list: "whole" | "pages" | "never" = "whole"): P
         response.writeHead(202).end();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const { url, close } = await loopback(server);
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${url}/mcp`,
     openCount: () => openCount,
     streamCount: () => streamCount,
     pageCount: () => pageCount,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close,
   };
 }
 

@@ -2,9 +2,9 @@
 
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { loopback } from "./loopback.js";
 import { mcpTestServer } from "./mcp-server.js";
 
 export interface McpHttp {
@@ -39,17 +39,12 @@ export async function mcpHttp(): Promise<McpHttp> {
     }
     await transport.handleRequest(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const { url, close } = await loopback(server);
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${url}/mcp`,
     headers,
     forgetSessions: () => sessions.clear(),
     sessionCount: () => sessions.size,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close,
   };
 }

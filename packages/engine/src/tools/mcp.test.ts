@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { outcomeOf, type TestContext, testContext } from "../testing/context.js";
+import { loopback } from "../testing/loopback.js";
 import { mcpEndless } from "../testing/mcp-endless.js";
 import { type McpHttp, mcpHttp } from "../testing/mcp-http.js";
 import { toolLimits } from "./limits.js";
@@ -261,28 +261,26 @@ describe("why an MCP server that is a URL gives no tools", () => {
         headers.authorization?.replace("Bearer ", "") ?? new URL(url, "http://x").searchParams.get("key");
       response.writeHead(403).end(`invalid token ${key} for ${url}`);
     });
-    await new Promise<void>((resolve) => naming.listen(0, "127.0.0.1", resolve));
-    const { port } = naming.address() as AddressInfo;
+    const { url: at, close } = await loopback(naming);
     for (const wrong of [
-      { url: `http://127.0.0.1:${port}/mcp`, headers: { authorization: "Bearer s3cr3t" } },
-      { url: `http://127.0.0.1:${port}/mcp?key=s3cr3t` },
-      { url: `http://127.0.0.1:${port}/s3cr3t/mcp` },
+      { url: `${at}/mcp`, headers: { authorization: "Bearer s3cr3t" } },
+      { url: `${at}/mcp?key=s3cr3t` },
+      { url: `${at}/s3cr3t/mcp` },
     ]) {
       const failed = await open({ name: "test", ...wrong }).catch(String);
       expect(failed).toContain("invalid token");
       expect(failed).not.toContain("s3cr3t");
     }
-    naming.close();
+    await close();
   });
 
   it("is told in a line, however much it answers", async () => {
     const talker = createServer((_, response) => response.writeHead(500).end("x".repeat(1_000_000)));
-    await new Promise<void>((resolve) => talker.listen(0, "127.0.0.1", resolve));
-    const { port } = talker.address() as AddressInfo;
-    const failed = String(await open({ name: "test", url: `http://127.0.0.1:${port}` }).catch(String));
+    const { url, close } = await loopback(talker);
+    const failed = String(await open({ name: "test", url }).catch(String));
     expect(failed).toContain("gives no tools");
     expect(failed.length).toBeLessThan(toolLimits.mcpErrorCharsMax + 100);
-    talker.close();
+    await close();
   });
 });
 

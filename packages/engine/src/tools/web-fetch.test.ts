@@ -1,8 +1,9 @@
 import { createServer, type RequestListener } from "node:http";
-import { type AddressInfo, createServer as createRawServer } from "node:net";
+import { createServer as createRawServer } from "node:net";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { outcomeOf, type TestContext, testContext } from "../testing/context.js";
+import { loopback } from "../testing/loopback.js";
 import { toolLimits } from "./limits.js";
 import { webFetchTool } from "./web-fetch.js";
 
@@ -30,12 +31,8 @@ async function site(answer: RequestListener): Promise<Site> {
     asked.push(request.url ?? "");
     answer(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await loopback(server);
+  closing.push(close);
   return { host: `127.0.0.1:${port}`, port, url: `http://127.0.0.1:${port}/`, asked };
 }
 
@@ -209,10 +206,9 @@ it("a page that changes to another protocol fails", async () => {
     socket.on("error", () => {});
     socket.once("data", () => socket.write("HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  const outcome = await fetchFrom(`127.0.0.1:${port}`, `http://127.0.0.1:${port}/`);
+  const { port, url, close } = await loopback(server);
+  closing.push(close);
+  const outcome = await fetchFrom(`127.0.0.1:${port}`, `${url}/`);
   expect(outcome).toMatchObject({ kind: "unreachable" });
 });
 

@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 
 /** What happens to one request: stored but never answered, or answered so without storing. */
 export type Mishap = "stored, then lost" | "lost" | { readonly status: number; readonly code?: string };
@@ -38,7 +39,7 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
       const known = positions.get(path.slice(path.lastIndexOf("/") + 1));
       return answer(200, known ?? { epoch: 0, last_producer_seq: 0 });
     }
-    const body = await bodyOf(request);
+    const body = await text(request);
     if (path.endsWith("/heartbeat")) {
       self.heartbeats += 1;
       beat();
@@ -100,10 +101,4 @@ export async function appendServer(mishaps: Mishap[] = []): Promise<AppendServer
       }),
   };
   return self;
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  for await (const piece of request) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces).toString();
 }
