@@ -1,31 +1,20 @@
 // A budget is kept: it is told once that it runs low, once that it is used up, and then no model is asked any more.
 
 import type { Event } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { demoModel } from "./demo/model.js";
 import { chooseModel } from "./providers/choose.js";
 import { spawnTool } from "./spawn.js";
 import { answering } from "./testing/asides.js";
-import { type FakeProvider, fakeProvider } from "./testing/fake-provider.js";
-import { lookTool, payloadsOf, readRun, type Served, served, startRun } from "./testing/served.js";
+import { lookTool, payloadsOf, readRun, served, servedOnFake, startRun } from "./testing/served.js";
 import { secretKey } from "./testing/under-test.js";
 import { plainAnswer } from "./testing/wires/answer.js";
 
-let fake: FakeProvider;
-let server: Served;
-beforeAll(async () => {
-  fake = await fakeProvider();
-  server = await served({ tools: [lookTool, spawnTool] });
-  server.given({
-    ANTHROPIC_API_KEY: secretKey,
-    ANTHROPIC_BASE_URL: fake.url,
-    RUNWIRE_OPENAI_BASE_URL: fake.url,
-  });
-});
-afterAll(async () => {
-  await server.close();
-  await fake.close();
-});
+const { fake, server } = await servedOnFake({ tools: [lookTool, spawnTool] }, (url) => ({
+  ANTHROPIC_API_KEY: secretKey,
+  ANTHROPIC_BASE_URL: url,
+  RUNWIRE_OPENAI_BASE_URL: url,
+}));
 
 /** At $2 and $10 for a million tokens: $0.03 an answer. */
 const usage = { input: 10_000, cached: 0, output: 1000, reasoning: 0 };

@@ -1,12 +1,12 @@
 // Plans, through a server: what people make of them is what the model gets, and what they cost is said beforehand.
 
 import type { Facts } from "@runwire/protocol";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { demoModel } from "./demo/model.js";
 import type { Model } from "./model.js";
 import { planTool } from "./plan.js";
 import { answering } from "./testing/asides.js";
-import { type FakeProvider, type FakeRequest, fakeProvider, type Turn } from "./testing/fake-provider.js";
+import type { FakeRequest, Turn } from "./testing/fake-provider.js";
 import { mortal } from "./testing/mortal.js";
 import {
   endedRun,
@@ -15,23 +15,13 @@ import {
   post,
   readRun,
   recordOf,
-  type Served,
   served,
+  servedOnFake,
   startRun,
 } from "./testing/served.js";
 import { type FakeAnswer, plainAnswer } from "./testing/wires/answer.js";
 
-let fake: FakeProvider;
-let server: Served;
-beforeAll(async () => {
-  fake = await fakeProvider();
-  server = await served();
-  server.given({ OPENAI_API_KEY: "key", OPENAI_BASE_URL: fake.url });
-});
-afterAll(async () => {
-  await server.close();
-  await fake.close();
-});
+const { fake, server } = await servedOnFake({}, (url) => ({ OPENAI_API_KEY: "key", OPENAI_BASE_URL: url }));
 
 const proposed = [
   { title: "Look around", intent: "research", est_tools: ["look.up"] },
@@ -54,11 +44,11 @@ const looking: FakeAnswer = {
 const answer = (of: FakeAnswer): Turn => ({ kind: "answer", answer: of });
 const model = "openai/gpt-5";
 
-async function waiting(turns: readonly FakeAnswer[], asked: Facts = {}) {
+async function waiting(turns: readonly FakeAnswer[], asked: Facts = {}, { url } = server) {
   fake.script(answering((_, n) => answer(turns[n] ?? said)));
-  const run_id = await startRun(server.url, { model, planning_gate: "required", ...asked });
+  const run_id = await startRun(url, { model, planning_gate: "required", ...asked });
   const events = await readRun(
-    server.url,
+    url,
     run_id,
     ({ type, payload }) => type === "run.lifecycle" && (payload as Facts).state === "awaiting_approval",
   );
@@ -68,8 +58,8 @@ async function waiting(turns: readonly FakeAnswer[], asked: Facts = {}) {
   };
 }
 
-const approve = (run_id: string, body: Facts) =>
-  post(server.url, `/v1/agent/runs/${run_id}/approve_plan`, body);
+const approve = (run_id: string, body: Facts, { url } = server) =>
+  post(url, `/v1/agent/runs/${run_id}/approve_plan`, body);
 const toldOf = (request: FakeRequest | undefined): string => JSON.stringify(request?.body);
 
 test("an approved plan is what the model gets, and its calls say which step they are for", async () => {
@@ -139,28 +129,25 @@ test("a model that makes no plan still does what was asked", async () => {
 
 test("a plan says what it is likely to cost: by the price list at first, then by what such steps have cost", async () => {
   const fresh = await served();
-  const old = server;
-  server = fresh;
   fresh.given({ OPENAI_API_KEY: "key", OPENAI_BASE_URL: fake.url });
   try {
-    const first = await waiting([proposing(proposed), looking]);
+    const first = await waiting([proposing(proposed), looking], {}, fresh);
     const [look, tell] = first.plan.steps.map(({ est_cost_usd }) => Number(est_cost_usd));
     expect(look).toBeGreaterThan(0);
     expect(first.plan.est_total_cost_usd).toBeCloseTo((look ?? 0) + (tell ?? 0), 3);
-    await approve(first.run_id, {});
-    await endedRun(server.url, first.run_id);
-    const next = await waiting([proposing(proposed)]);
+    await approve(first.run_id, {}, fresh);
+    await endedRun(fresh.url, first.run_id);
+    const next = await waiting([proposing(proposed)], {}, fresh);
     // Looking was one answer of 100,000 tokens and half of the last one; telling was the other half.
     const million = 1.25;
     expect(next.plan.steps).toMatchObject([
       { est_cost_usd: Number((0.15 * million).toPrecision(2)) },
       { est_cost_usd: Number((0.05 * million).toPrecision(2)) },
     ]);
-    const unknown = await waiting([proposing(proposed)], { model: "openai/gpt-99" });
+    const unknown = await waiting([proposing(proposed)], { model: "openai/gpt-99" }, fresh);
     expect(unknown.plan).not.toHaveProperty("est_total_cost_usd");
     for (const step of unknown.plan.steps) expect(step).not.toHaveProperty("est_cost_usd");
   } finally {
-    server = old;
     await fresh.close();
   }
 });

@@ -1,11 +1,11 @@
 // The agent on real wires: what a provider says, or fails to, is what the log of a run shows.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { costOf } from "./prices.js";
 import type { ModelEnv } from "./providers/choose.js";
 import { answerLimits } from "./providers/deadlines.js";
 import { answering, asideSuggestions, asideTitle, asideUsage } from "./testing/asides.js";
-import { type FakeProvider, fakeProvider, type Turn } from "./testing/fake-provider.js";
+import type { Turn } from "./testing/fake-provider.js";
 import {
   endedRun,
   joined,
@@ -13,8 +13,7 @@ import {
   post,
   readRun,
   recordOf,
-  type Served,
-  served,
+  servedOnFake,
   startRun,
 } from "./testing/served.js";
 import { secretKey } from "./testing/under-test.js";
@@ -23,16 +22,7 @@ import { anthropicWire } from "./testing/wires/anthropic.js";
 import { chatWire } from "./testing/wires/chat.js";
 import { responsesWire } from "./testing/wires/responses.js";
 
-let fake: FakeProvider;
-let server: Served;
-beforeAll(async () => {
-  fake = await fakeProvider();
-  server = await served();
-});
-afterAll(async () => {
-  await server.close();
-  await fake.close();
-});
+const { fake, server } = await servedOnFake();
 
 const wires = [
   {

@@ -2,25 +2,18 @@
 
 import type { Facts } from "@runwire/protocol";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { spawnTool } from "./spawn.js";
 import { answering, asideUsage } from "./testing/asides.js";
-import { type FakeProvider, type FakeRequest, fakeProvider, type Turn } from "./testing/fake-provider.js";
-import { payloadsOf, post, readRun, recordOf, type Served, served, startRun } from "./testing/served.js";
+import type { FakeRequest, Turn } from "./testing/fake-provider.js";
+import { payloadsOf, post, readRun, recordOf, servedOnFake, startRun } from "./testing/served.js";
 import { type FakeAnswer, plainAnswer } from "./testing/wires/answer.js";
 import { responsesWire } from "./testing/wires/responses.js";
 
-let fake: FakeProvider;
-let server: Served;
-beforeAll(async () => {
-  fake = await fakeProvider();
-  server = await served({ tools: [spawnTool] });
-  server.given({ OPENAI_API_KEY: "key", OPENAI_BASE_URL: fake.url, RUNWIRE_MODEL: "openai/gpt-5" });
-});
-afterAll(async () => {
-  await server.close();
-  await fake.close();
-});
+const { fake, server } = await servedOnFake({ tools: [spawnTool] }, (url) => ({
+  ...{ OPENAI_API_KEY: "key", OPENAI_BASE_URL: url },
+  RUNWIRE_MODEL: "openai/gpt-5",
+}));
 
 const report: FakeAnswer = { ...plainAnswer, text: "That is what there is to say." };
 

@@ -1,25 +1,16 @@
 // Trees and graphs of thoughts on real wires: what providers are asked for, and what is made of what they say.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ModelEnv } from "../providers/choose.js";
 import { answering } from "../testing/asides.js";
-import { type FakeProvider, type FakeRequest, fakeProvider, type Turn } from "../testing/fake-provider.js";
-import { endedRun, joined, payloadsOf, type Served, served, startRun } from "../testing/served.js";
+import type { FakeRequest, Turn } from "../testing/fake-provider.js";
+import { endedRun, joined, payloadsOf, servedOnFake, startRun } from "../testing/served.js";
 import { secretKey } from "../testing/under-test.js";
 import { type FakeWire, plainAnswer } from "../testing/wires/answer.js";
 import { anthropicWire } from "../testing/wires/anthropic.js";
 import { responsesWire } from "../testing/wires/responses.js";
 
-let fake: FakeProvider;
-let server: Served;
-beforeAll(async () => {
-  fake = await fakeProvider();
-  server = await served();
-});
-afterAll(async () => {
-  await server.close();
-  await fake.close();
-});
+const { fake, server } = await servedOnFake();
 
 const wires: readonly (readonly [model: string, wire: FakeWire, env: (url: string) => ModelEnv])[] = [
   [

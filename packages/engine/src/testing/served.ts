@@ -5,11 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Draft, type Event, type Facts, parseDraft } from "@runwire/protocol";
 import { type MakeAgent, type Settings, startGateway } from "@runwire/server";
+import { afterAll } from "vitest";
 import { demoModel } from "../demo/model.js";
 import { engine } from "../engine.js";
 import type { Model } from "../model.js";
 import { type Choice, chooseModel, type ModelEnv } from "../providers/choose.js";
 import type { Tool } from "../tool.js";
+import { type FakeProvider, fakeProvider } from "./fake-provider.js";
 
 export interface Served {
   readonly url: string;
@@ -65,6 +67,21 @@ export async function served({
       rmSync(dataFolder, { recursive: true });
     },
   };
+}
+
+/** For a whole test file: a server on a fake provider, both gone after its tests. */
+export async function servedOnFake(
+  options: ServedOptions = {},
+  envOf: (url: string) => ModelEnv = () => ({}),
+): Promise<{ readonly fake: FakeProvider; readonly server: Served }> {
+  const fake = await fakeProvider();
+  const server = await served(options);
+  server.given(envOf(fake.url));
+  afterAll(async () => {
+    await server.close();
+    await fake.close();
+  });
+  return { fake, server };
 }
 
 /** A tool that needs nothing. */
