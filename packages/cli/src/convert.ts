@@ -2,12 +2,11 @@
 
 import { logReader, logWriter, type Profile, profiles, validatorOf } from "@runwire/protocol";
 import { type Command, Option } from "commander";
-import { badLines, counted, nameOf, violationOf } from "./wires/bad-lines.js";
+import { counted, violationOf } from "./wires/bad-lines.js";
 import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
-import { numberedLines, openInput } from "./wires/numbered-lines.js";
+import { type Input, openInput, readLine } from "./wires/input.js";
 import { type Output, openOutput } from "./wires/output.js";
 import { progress } from "./wires/progress.js";
-import { readLine } from "./wires/recorded.js";
 
 interface ConvertFlags {
   readonly from: string;
@@ -51,11 +50,9 @@ export function addValidate(program: Command): void {
 }
 
 async function convertFile(file: string | undefined, flags: ConvertFlags): Promise<void> {
-  const shown = progress(file);
-  const bad = badLines(file, process.stderr, shown.clear);
+  const input = openInput(file, { shown: progress(file) });
   const reader = logReader(dialectOf(flags.from));
   const writer = logWriter(dialectOf(flags.to));
-  let lineCount = 0;
 
   let output: Output | undefined;
   // Before there is a file: an end at any moment leaves none behind.
@@ -67,63 +64,39 @@ async function convertFile(file: string | undefined, flags: ConvertFlags): Promi
   }
   output = openOutput(flags.output);
   try {
-    for await (const { lines, bytes, count } of numberedLines(openInput(file))) {
+    for await (const lines of input.pieces()) {
       let said = "";
       for (const line of lines) {
-        for (const e of readLine(reader, line, bad)) {
+        for (const e of readLine(reader, line, input.bad)) {
           for (const { data } of writer.say(e)) said += `${data}\n`;
         }
       }
-      lineCount = count;
       await output.write(said);
-      shown.at(bytes);
     }
     output.finish();
   } catch (error) {
     output.discard();
-    throw readable(error, file);
-  } finally {
-    shown.clear();
+    throw error;
   }
-  process.stderr.write(
-    `${nameOf(file)}: ${counted(lineCount, "line")}, ${bad.count.toLocaleString("en")} bad, ${counted(reader.runs, "run")}\n`,
-  );
-  if (bad.count > 0) process.exitCode = 1;
+  conclude(input, `, ${counted(reader.runs, "run")}`);
 }
 
 async function validateFile(file: string | undefined, flags: ValidateFlags): Promise<void> {
-  const shown = progress(file);
-  const bad = badLines(file, process.stdout, shown.clear);
+  const input = openInput(file, { tell: process.stdout, shown: progress(file) });
   const validator = validatorOf(dialectOf(flags.dialect), flags.profile);
-  let lineCount = 0;
   process.stdout.on("error", () => process.exit(1));
-  try {
-    for await (const { lines, bytes, count } of numberedLines(openInput(file))) {
-      for (const line of lines) {
-        const found = "error" in line ? [violationOf(line.error)] : validator.check(line.text);
-        for (const wrong of found) bad.tell(line.number, wrong);
-      }
-      lineCount = count;
-      shown.at(bytes);
+  for await (const lines of input.pieces()) {
+    for (const line of lines) {
+      const found = "error" in line ? [violationOf(line.error)] : validator.check(line.text);
+      for (const wrong of found) input.bad.tell(line.number, wrong);
     }
-  } catch (error) {
-    throw readable(error, file);
-  } finally {
-    shown.clear();
   }
   // What is missing at the end is told of the last line.
-  for (const wrong of validator.end()) bad.tell(Math.max(1, lineCount), wrong);
-  process.stderr.write(
-    `${nameOf(file)}: ${counted(lineCount, "line")}, ${bad.count.toLocaleString("en")} bad\n`,
-  );
-  if (bad.count > 0) process.exitCode = 1;
+  for (const wrong of validator.end()) input.bad.tell(Math.max(1, input.lineCount), wrong);
+  conclude(input);
 }
 
-/** A file that cannot be read, in words. */
-export function readable(error: unknown, file: string | undefined): unknown {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  const why = { ENOENT: "there is no such file", EISDIR: "it is a folder", EACCES: "it may not be read" }[
-    String(code)
-  ];
-  return why === undefined ? error : new Error(`${nameOf(file)}: ${why}`, { cause: error });
+function conclude({ summary, bad }: Input, more = ""): void {
+  process.stderr.write(`${summary}${more}\n`);
+  if (bad.count > 0) process.exitCode = 1;
 }

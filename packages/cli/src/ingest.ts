@@ -22,10 +22,9 @@ import { type Written, writeRun } from "./ingest/written.js";
 import { exitCodes } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
 import { oneLine } from "./watch/harmless.js";
-import { type BadLines, badLines, counted, violationOf } from "./wires/bad-lines.js";
+import { type BadLines, violationOf } from "./wires/bad-lines.js";
 import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
-import { numberedLines } from "./wires/numbered-lines.js";
-import { readLine } from "./wires/recorded.js";
+import { openInput, readLine } from "./wires/input.js";
 
 interface IngestFlags extends ServerFlags {
   readonly dialect: string;
@@ -77,22 +76,20 @@ function askTwice(): void {
 async function ingestLines(endpoint: Endpoint, flags: IngestFlags): Promise<void> {
   const dialect = dialectOf(flags.dialect);
   const reader = logReader(dialect);
-  const bad = badLines(undefined, process.stderr);
+  const input = openInput(undefined);
   const stopped = new AbortController();
   const runs = openRuns(endpoint, dialect, flags, () => {
     stopped.abort();
     // Its writer learns that nobody reads any more.
     process.stdin.destroy();
   });
-  let lineCount = 0;
   let failure: unknown;
   try {
-    for await (const { lines, count } of numberedLines(process.stdin)) {
-      lineCount = count;
+    for await (const lines of input.pieces()) {
       for (const line of lines) {
-        for (const e of readLine(reader, line, bad)) {
+        for (const e of readLine(reader, line, input.bad)) {
           const run = stopped.signal.aborted ? undefined : await runs.runOf(e);
-          if (run !== undefined) await stored(run.take(e), line.number, bad);
+          if (run !== undefined) await stored(run.take(e), line.number, input.bad);
         }
       }
     }
@@ -107,8 +104,7 @@ async function ingestLines(endpoint: Endpoint, flags: IngestFlags): Promise<void
       : "the input ended before the run did",
   );
   if (failure !== undefined) throw failure;
-  if (bad.count > 0 || lineCount === 0)
-    process.stderr.write(`stdin: ${counted(lineCount, "line")}, ${bad.count.toLocaleString("en")} bad\n`);
+  if (input.bad.count > 0 || input.lineCount === 0) process.stderr.write(`${input.summary}\n`);
 }
 
 async function stored(taken: Promise<void>, line: number, bad: BadLines): Promise<void> {

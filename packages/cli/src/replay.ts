@@ -4,7 +4,6 @@ import { existsSync } from "node:fs";
 import { systemClock } from "@runwire/client";
 import { type Event, isRunId, logWriter } from "@runwire/protocol";
 import type { Command } from "commander";
-import { readable } from "./convert.js";
 import { leaving } from "./leaving.js";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
 import { addShowOptions, checkShowFlags, type ShowFlags } from "./watch/flags.js";
@@ -12,9 +11,8 @@ import { play, type Shown, shownFrom } from "./watch/play.js";
 import { ownScreen } from "./watch/screen.js";
 import { whenSuspended } from "./watch/suspend.js";
 import { durationWords } from "./watch/words.js";
-import { badLines } from "./wires/bad-lines.js";
 import { dialectOf, dialectOption } from "./wires/dialect-flags.js";
-import { openInput } from "./wires/numbered-lines.js";
+import { openInput } from "./wires/input.js";
 import { fileEvents, storedEvents } from "./wires/recorded.js";
 
 interface ReplayFlags extends ServerFlags, ShowFlags {
@@ -42,13 +40,10 @@ export function addReplay(program: Command): void {
     const show = (events: AsyncIterable<Event>): Promise<void> => showRecorded(events, speed, step, flags);
     // A server has no run of any other name, so that a file was meant.
     if (run === "-" || existsSync(run) || !isRunId(run)) {
-      const file = run === "-" ? undefined : run;
       const dialect = flags.from === undefined ? undefined : dialectOf(flags.from);
-      const bad = badLines(file, process.stderr);
-      await show(fileEvents(openInput(file), dialect, bad)).catch((error) => {
-        throw readable(error, file);
-      });
-      if (bad.count > 0) process.exitCode = 1;
+      const input = openInput(run);
+      await show(fileEvents(input, dialect));
+      if (input.bad.count > 0) process.exitCode = 1;
     } else await reach(flags, (endpoint) => show(storedEvents(endpoint, run, flags.full ?? false)));
   });
 }

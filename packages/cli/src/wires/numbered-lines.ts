@@ -2,7 +2,6 @@
 // long is skipped to its end, and memory holds one piece and one line whatever comes.
 
 import { isUtf8 } from "node:buffer";
-import { createReadStream } from "node:fs";
 import { limits, RunwireError } from "@runwire/protocol";
 
 /** Counted from 1; blank lines count and are left out. */
@@ -19,13 +18,6 @@ export interface Lines {
 }
 
 const lineFeed = 0x0a;
-const pieceBytes = 256 * 1024;
-
-/** A file's pieces; stdin's where there is none. */
-export function openInput(path: string | undefined): AsyncIterable<Uint8Array> {
-  if (path === undefined || path === "-") return process.stdin;
-  return createReadStream(path, { highWaterMark: pieceBytes });
-}
 
 export async function* numberedLines(
   input: AsyncIterable<Uint8Array>,

@@ -1,8 +1,9 @@
+import { Readable } from "node:stream";
 import { type Dialect, dialects, type Event } from "@runwire/protocol";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sampleLines } from "../testing/sample.js";
-import type { BadLines } from "./bad-lines.js";
+import { numberedLines } from "./numbered-lines.js";
 import { fileEvents } from "./recorded.js";
 
 const recordingIn = (dialect: Dialect): Buffer =>
@@ -10,12 +11,14 @@ const recordingIn = (dialect: Dialect): Buffer =>
 
 async function read(...pieces: readonly Uint8Array[]) {
   const bad: number[] = [];
-  const lines: BadLines = { count: 0, tell: (line) => void bad.push(line) };
-  const input = (async function* () {
-    yield* pieces;
-  })();
+  const input = {
+    bad: { count: 0, tell: (line: number) => void bad.push(line) },
+    async *pieces() {
+      for await (const { lines } of numberedLines(Readable.from(pieces))) yield lines;
+    },
+  };
   const events: Event[] = [];
-  for await (const event of fileEvents(input, undefined, lines)) events.push(event);
+  for await (const event of fileEvents(input, undefined)) events.push(event);
   return { events, bad };
 }
 

@@ -10,8 +10,8 @@ import {
   logReader,
   RunwireError,
 } from "@runwire/protocol";
-import { type BadLines, violationOf } from "./bad-lines.js";
-import { type NumberedLine, numberedLines } from "./numbered-lines.js";
+import { type Input, readLine } from "./input.js";
+import type { NumberedLine } from "./numbered-lines.js";
 
 /** What the server has of it now. */
 export async function* storedEvents(
@@ -32,16 +32,14 @@ export async function* storedEvents(
   }
 }
 
-/** Of lines that are wrong it is said what is, and they are left out. */
 export async function* fileEvents(
-  input: AsyncIterable<Uint8Array>,
+  { pieces, bad }: Pick<Input, "pieces" | "bad">,
   dialect: Dialect | undefined,
-  bad: BadLines,
 ): AsyncGenerator<Event, void> {
   let reader = dialect === undefined ? undefined : logReader(dialect);
   // In a pipe the first piece may be no more than a greeting: it waits for what says more.
   let held: readonly NumberedLine[] = [];
-  for await (const { lines } of numberedLines(input)) {
+  for await (const lines of pieces()) {
     held = [...held, ...lines];
     reader ??= readerFor(held);
     if (reader === undefined && held.length < guessLinesMax) continue;
@@ -59,17 +57,6 @@ export async function* fileEvents(
 function readerFor(lines: readonly NumberedLine[]): LogReader | undefined {
   const guessed = guessDialect(textsOf(lines));
   return guessed && logReader(guessed);
-}
-
-/** Nothing where the line is wrong. */
-export function readLine(reader: LogReader, line: NumberedLine, bad: BadLines): readonly Event[] {
-  try {
-    if ("error" in line) throw line.error;
-    return reader.read(line.text);
-  } catch (error) {
-    bad.tell(line.number, violationOf(error));
-    return [];
-  }
 }
 
 function textsOf(lines: readonly NumberedLine[]): readonly string[] {
