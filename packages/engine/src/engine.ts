@@ -1,10 +1,9 @@
 // The built-in agent: it writes the runs that are its own, each in a loop of its own, and takes up again what a
 // restart has left unfinished.
 
-import { idSource, isNamedBy, messageOf, RunwireError } from "@runwire/protocol";
+import { idSource, messageOf, RunwireError } from "@runwire/protocol";
 import type { Agent, AgentHost, MakeAgent, RunKey, RunRecord } from "@runwire/server";
 import { aborter } from "./aborter.js";
-import { hasPrice } from "./budget.js";
 import { workspaces } from "./checkpoints/workspaces.js";
 import { systemClock, wait } from "./clock.js";
 import { evidenceOf } from "./course.js";
@@ -13,28 +12,15 @@ import { commandHook, type HookCommand } from "./hooks/command.js";
 import { inputCheckHook } from "./hooks/input-check.js";
 import { limits } from "./limits.js";
 import { drive, type LoopParts } from "./loop.js";
-import type { Model } from "./model.js";
+import { type OfferOptions, offer } from "./offer.js";
 import { router } from "./routing.js";
 import { recentStepCosts } from "./step-costs.js";
 import { isStoreDown } from "./store-down.js";
-import { isStrategy, strategies, strategyFor } from "./strategies/strategy.js";
-import type { Tool } from "./tool.js";
-import type { McpServer } from "./tools/mcp.js";
-import { type Gathered, gathered, mcpSource, moreOf } from "./tools/source.js";
+import { strategyFor } from "./strategies/strategy.js";
+import { moreOf } from "./tools/source.js";
 import { until } from "./tools/until.js";
 
-/** Of a refusal. */
-const toldCharsMax = 100;
-const toldToolsMax = 50;
-
-export interface EngineOptions {
-  /** The model of a run, by the name that was asked for. */
-  readonly modelOf: (name: string | null) => Model;
-  /** Models that go on where a run's own is given up on, unless it names others. */
-  readonly fallbacks?: readonly string[];
-  readonly tools: readonly Tool[];
-  /** MCP servers, whose tools are had while they can be reached. */
-  readonly mcp?: readonly McpServer[];
+export interface EngineOptions extends OfferOptions {
   /** The operator's commands that look at calls. */
   readonly hooks?: readonly HookCommand[];
   /** Whether runs show a plan first, where nobody says otherwise. */
@@ -42,17 +28,11 @@ export interface EngineOptions {
 }
 
 export function engine(options: EngineOptions): MakeAgent {
-  const { modelOf, fallbacks = [], tools: own, mcp = [], hooks: commands = [], planningGate } = options;
+  const { modelOf, fallbacks = [], hooks: commands = [], planningGate } = options;
   // What does not fit is no business of the operator's commands.
   const hooks = [inputCheckHook, ...commands.map(commandHook)];
   return (host: AgentHost): Agent => {
-    const ownNames = new Set(own.map(({ name }) => name));
-    const unreached = (server: string, error: unknown): void => {
-      host.report("warn", "mcp server not reached", { server, error: messageOf(error) });
-    };
-    const sources = mcp.map((server) => mcpSource(server, host.clock, unreached, ownNames));
-    // Begun now, so that the first run need not wait for them.
-    void gathered(sources);
+    const offered = offer(options, host);
     const ids = idSource(Math.random);
     let isStopping = false;
     const leaving = aborter();
@@ -111,7 +91,7 @@ export function engine(options: EngineOptions): MakeAgent {
     }
 
     async function work(run: RunKey, record: RunRecord, signal: AbortSignal): Promise<void> {
-      let had = await until(signal, everyTool());
+      let had = await until(signal, offered.everyTool());
       const given = await givenTo(host, run, signal);
       const parts: LoopParts = {
         host,
@@ -119,14 +99,14 @@ export function engine(options: EngineOptions): MakeAgent {
         record,
         // Again, and not only when the run was created: the server may have been given other models since.
         routing: router(
-          given.budget_usd === null ? modelOf : pricedModelOf,
+          given.budget_usd === null ? modelOf : offered.pricedModelOf,
           given.model,
           given.fallbacks ?? fallbacks,
         ),
         tools() {
           // Asked for again, and not waited for: a server that hangs holds nobody up.
           if (had.missing.length > 0)
-            void everyTool().then((now) => {
+            void offered.everyTool().then((now) => {
               had = moreOf(had, now);
             });
           return had.tools;
@@ -159,18 +139,6 @@ export function engine(options: EngineOptions): MakeAgent {
       return removed;
     }
 
-    async function everyTool(): Promise<Gathered> {
-      const { tools, missing } = await gathered(sources);
-      return { tools: [...own, ...tools], missing };
-    }
-
-    /** For runs with a budget: without a price it could not be kept. */
-    function pricedModelOf(name: string | null): Model {
-      const found = modelOf(name);
-      if (hasPrice(found)) return found;
-      throw new RunwireError("KAI-MODEL-PRICE-0001", `${found.provider}/${found.name}`);
-    }
-
     /** A run that cannot go on ends, and says why. */
     async function giveUp(run: RunKey, error: unknown): Promise<"store is down" | "over"> {
       const reason = messageOf(error);
@@ -191,45 +159,15 @@ export function engine(options: EngineOptions): MakeAgent {
       checkpoints: { kept: places.kept, restore: places.restore },
       forget,
       sweep: places.sweep,
-      async check({ agent, model, fallback_models, budget_usd, tools: wanted = [] }) {
-        if (agent !== null && !isStrategy(agent)) {
-          const named = JSON.stringify(agent.slice(0, toldCharsMax));
-          throw new RunwireError("KAI-RUN-AGENT-0001", `${named}; there is ${strategies.join(", ")}`);
-        }
-        for (const name of [model, ...(fallback_models ?? [])]) modelOf(name);
-        if (budget_usd !== undefined)
-          for (const name of [model, ...(fallback_models ?? fallbacks)]) pricedModelOf(name);
-        if (wanted.length === 0) return;
-        const { tools, missing } = await everyTool();
-        // A server that is away may have what its name promises.
-        const isKnown = (pattern: string): boolean =>
-          tools.some(({ name }) => isNamedBy(pattern, name)) ||
-          missing.some((source) => pattern.startsWith(`${source}.`));
-        const unknown = wanted.find((pattern) => !isKnown(pattern));
-        if (unknown === undefined) return;
-        const named = JSON.stringify(unknown.slice(0, toldCharsMax));
-        const there = tools.map(({ name }) => name).sort();
-        const away = missing.length === 0 ? "" : `; not reached: ${[...missing].sort().join(", ")}`;
-        throw new RunwireError(
-          "KAI-RUN-TOOL-0003",
-          `${named}; there is ${there.slice(0, toldToolsMax).join(", ")}${away}`,
-        );
-      },
-      async checkInput(name, input) {
-        const tool = (await everyTool()).tools.find((known) => known.name === name);
-        try {
-          tool?.check?.(input);
-        } catch (error) {
-          throw new RunwireError("KAI-REQUEST-BODY-0002", `\`input\`: ${(error as Error).message}`);
-        }
-      },
+      check: offered.check,
+      checkInput: offered.checkInput,
       async close() {
         isStopping = true;
         leaving.abort();
         for (const workers of inside.values()) for (const { stop } of workers) stop.abort();
         await Promise.allSettled(running.values());
         await Promise.allSettled(forgetting);
-        await Promise.allSettled(sources.map((source) => source.close()));
+        await offered.close();
       },
     };
   };
