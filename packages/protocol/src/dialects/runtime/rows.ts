@@ -38,7 +38,14 @@ export interface Row {
 
 const call = { call_id: "tool_call_id" } as const;
 const callNames = { tool: "toolName", input: "safeArgs" } as const;
-const endNames = { blob_ref: "output_ref", duration_ms: "durationMs" } as const;
+
+const toolEnd = {
+  type: "tool.end",
+  ids: call,
+  names: { blob_ref: "output_ref", duration_ms: "durationMs" },
+  takes: { output_ref: isBlobRef },
+  adds: outputPreview,
+} as const;
 
 /** Decisions that this server takes for an approval. */
 const decisions = ["once", "session", "always", "deny"];
@@ -133,34 +140,9 @@ export const rows: readonly Row[] = [
   { type: "tool.start", as: "tool.started", ids: call, names: callNames, adds: inputRef },
   { type: "tool.start", as: "tool.args", again: true, ids: call, names: callNames, adds: inputRef },
   { type: "tool.args.delta", as: "tool.args", ids: call, needs: ["call_id"] },
-  {
-    type: "tool.end",
-    as: "tool.result",
-    fixed: { ok: true },
-    ids: call,
-    names: endNames,
-    takes: { output_ref: isBlobRef },
-    adds: outputPreview,
-  },
-  {
-    type: "tool.end",
-    as: "tool.failed",
-    fixed: { ok: false },
-    ids: call,
-    names: endNames,
-    takes: { output_ref: isBlobRef },
-    adds: outputPreview,
-  },
-  {
-    type: "tool.end",
-    as: "tool.progress",
-    again: true,
-    ids: call,
-    names: endNames,
-    takes: { output_ref: isBlobRef },
-    marks: { repeated: "ended" },
-    adds: outputPreview,
-  },
+  { ...toolEnd, as: "tool.result", fixed: { ok: true } },
+  { ...toolEnd, as: "tool.failed", fixed: { ok: false } },
+  { ...toolEnd, as: "tool.progress", again: true, marks: { repeated: "ended" } },
 
   {
     type: "clarify.requested",
