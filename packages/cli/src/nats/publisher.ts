@@ -22,7 +22,7 @@ export interface RunPublisher {
 /** What the stream holds is not what was published last: reading goes on from there. */
 export class Overtaken extends Error {}
 
-export const headerNames = {
+const headerNames = {
   sequence: "Runwire-Sequence",
   event: "Runwire-Event-Id",
   leftOut: "Runwire-Left-Out",
@@ -45,7 +45,7 @@ interface Outgoing {
   readonly msgID: string;
 }
 
-export function outgoing(
+function outgoing(
   { connected, makeHeaders, say }: PublisherParts,
   run_id: string,
   subject: string,

@@ -14,7 +14,7 @@ export interface Subjects {
   events(run_id: string): string;
 }
 
-export const runToken = 3;
+const runToken = 3;
 
 export function subjectsOf(prefix: string, tenant: string, dialect: string): Subjects {
   const whose = tokenOf(tenant);

@@ -1,6 +1,6 @@
 // What a run asks of people and what they said to it, as lines; and which of it still waits.
 
-import type { AnyEvent, Facts } from "@runwire/protocol";
+import type { AnyEvent, Event, Facts } from "@runwire/protocol";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line, Span } from "./line.js";
 import { blockOf, cutLine } from "./lines.js";
@@ -81,6 +81,13 @@ export function asking(timeline: Timeline, voice: Voice, e: Asking, manner: Mann
       };
     }
   }
+}
+
+/** A run may plan again, and that is another ask. */
+export function askingPlan(timeline: Timeline, voice: Voice, e: Event, plan_id: Voice["plan_id"]): Timeline {
+  const { run_id, label } = voice;
+  const others = timeline.asks.filter((ask) => ask.kind !== "plan" || ask.run_id !== run_id);
+  return { ...timeline, asks: [...others, { kind: "plan", run_id, label, id: `plan at ${e.id}`, plan_id }] };
 }
 
 function without(timeline: Timeline, voice: Voice, id: string): Timeline {

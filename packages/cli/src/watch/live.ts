@@ -10,6 +10,8 @@ import { durationWords, inputWords } from "./words.js";
 
 const wheel = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
 export const wheelMs = 100;
+/** Of what streams: more is never seen. */
+const tailCharsMax = 400;
 
 export function liveLines(timeline: Timeline, nowMs: number, manner: Manner): readonly Line[] {
   if (timeline.end !== null) return [];
@@ -32,18 +34,18 @@ function doing(timeline: Timeline, voice: Voice, spin: Span, nowMs: number): rea
   if (thinking !== null) {
     const spans: Span[] = [
       { text: "∴ thinking  ", style: "dim" },
-      { text: oneLine(thinking.text.slice(-400)), style: "dim" },
+      { text: oneLine(thinking.text.slice(-tailCharsMax)), style: "dim" },
     ];
     lines.push({ gutter: gutterOf(label), spans, fit: "tail", hang: 0 });
   }
   if (text !== null && text.trim() !== "") {
-    const row = textLine(label, harmless(text.slice(-400)).replaceAll("\n", " "), indent);
+    const row = textLine(label, harmless(text.slice(-tailCharsMax)).replaceAll("\n", " "), indent);
     lines.push(label === "" ? { ...row, fit: "cut" } : { ...row, fit: "tail" });
   }
   for (const { tool, child, input, streamed, sinceMs } of tools.values()) {
     if (sinceMs === null) continue;
     const name = (child === null ? undefined : timeline.voices.get(child)?.label) ?? oneLine(tool);
-    const note = oneLine(streamed.slice(-400).trimEnd().split("\n").at(-1) ?? "");
+    const note = oneLine(streamed.slice(-tailCharsMax).trimEnd().split("\n").at(-1) ?? "");
     lines.push(
       cutLine(
         label,

@@ -3,7 +3,7 @@
 
 import type { Followed } from "@runwire/client";
 import { type AnyEvent, addedUsage, type Event, type Facts, isFinal, isObject } from "@runwire/protocol";
-import { asking, hint } from "./asks.js";
+import { asking, askingPlan, hint } from "./asks.js";
 import { governanceLines } from "./governance.js";
 import { harmless, oneLine } from "./harmless.js";
 import type { Line } from "./line.js";
@@ -265,13 +265,6 @@ function nextTry(waitMs: unknown): string {
 }
 
 type Then = (next: Timeline, lines: readonly Line[], change?: Partial<Voice>) => Rendered;
-
-/** A run may plan again, and that is another ask. */
-function askingPlan(timeline: Timeline, voice: Voice, e: Event, plan_id: Voice["plan_id"]): Timeline {
-  const { run_id, label } = voice;
-  const others = timeline.asks.filter((ask) => ask.kind !== "plan" || ask.run_id !== run_id);
-  return { ...timeline, asks: [...others, { kind: "plan", run_id, label, id: `plan at ${e.id}`, plan_id }] };
-}
 
 function moved(
   timeline: Timeline,
