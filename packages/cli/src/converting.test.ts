@@ -3,11 +3,10 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { type Dialect, dialects, koder, runwire as log, logReader, logWriter, loom } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { pipe, runwire, start, startOnTerminal } from "./testing/command.js";
+import { bin, pipe, runwire, start, startOnTerminal } from "./testing/command.js";
 import { sampleEvents, sampleLines, sampleRun } from "./testing/sample.js";
 
 const isSoak = process.env.RUNWIRE_SOAK !== undefined;
@@ -192,8 +191,10 @@ describe("runwire replay of a file", () => {
     const path = file("slow", text(sampleLines(log)));
     const replay = start(["replay", path, "--json", "--speed", "4x"]);
     await replay.until(/"pos":3/);
-    replay.kill("SIGINT");
-    expect(await replay.exited).toMatchObject({ code: 130, out: expect.not.stringContaining('"pos":16') });
+    expect(await replay.kill("SIGINT")).toMatchObject({
+      code: 130,
+      out: expect.not.stringContaining('"pos":16'),
+    });
   });
 });
 
@@ -272,7 +273,6 @@ describe("lines that were damaged", () => {
 describe("a conversion", () => {
   it("takes no more memory for a long input than for a short one", async () => {
     const bytesMin = isSoak ? 1_000_000_000 : 40_000_000;
-    const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
     // Whatever piled up would not fit.
     const args = ["--max-old-space-size=48", bin, "convert", "--from", "runwire", "--to", "loom"];
     const child = spawn(process.execPath, args);

@@ -1,35 +1,18 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Gateway, gateway } from "@runwire/client";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Running, runwire, start, startOnTerminal } from "./testing/command.js";
+import { describe, expect, it } from "vitest";
+import { runwire, startOnTerminal } from "./testing/command.js";
+import { served, serveKeyed } from "./testing/served.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-forks-"));
-let served: Running;
-let url: string;
-let api: Gateway;
+const server = served("forks");
 
-beforeAll(async () => {
-  served = start(["serve", "--port", "0", "--data", folder]);
-  [, url = ""] = await served.until(/listening on (http:\/\/[^\s,]+)/);
-  api = gateway({ base: url });
-});
-afterAll(async () => {
-  served.kill("SIGTERM");
-  await served.exited;
-  rmSync(folder, { recursive: true });
-});
-
-const command = (...args: readonly string[]): ReturnType<typeof runwire> =>
-  runwire(args, { RUNWIRE_URL: url });
+const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, server.env);
 
 /** A run that waits for a plan of its own to be approved: it has a checkpoint, and does nothing by itself. */
 async function planned(): Promise<{ readonly run_id: string; readonly checkpoint_id: string }> {
   const { out } = await command("run", "compare two databases", "--plan", "required", "--detach");
   const run_id = out.trim();
   for (;;) {
-    const [first] = (await api.checkpoints(run_id)).checkpoints;
+    const [first] = (await server.api.checkpoints(run_id)).checkpoints;
     if (first !== undefined) return { run_id, checkpoint_id: first.checkpoint_id };
   }
 }
@@ -44,24 +27,24 @@ describe("runwire checkpoints", () => {
     expect(row?.split("\t").at(-1)).toMatch(/^\d+$/);
     const { out } = await command("checkpoints", run_id, "--json");
     expect(JSON.parse(out)).toMatchObject({ checkpoint_id, step_kind: "plan", kept: true });
-    const terminal = startOnTerminal(["checkpoints", run_id], { RUNWIRE_URL: url });
+    const terminal = startOnTerminal(["checkpoints", run_id], server.env);
     expect((await terminal.exited).out).toContain(`${checkpoint_id}  0     plan`);
   });
 
   it("says where there are none, and which are gone", async () => {
-    const { run_id } = await api.createRun({ prompt: "x", producer: "external" });
+    const { run_id } = await server.api.createRun({ prompt: "x", producer: "external" });
     expect(await command("checkpoints", run_id)).toEqual({
       code: 0,
       out: "",
       err: `${run_id} has no checkpoints\n`,
     });
     const step = { step_index: 0, step_kind: "done" as const, checkpoint_id: "ckpt_theirs" };
-    await api.append(run_id, [{ type: "step.boundary", payload: step }]);
+    await server.api.append(run_id, [{ type: "step.boundary", payload: step }]);
     expect((await command("checkpoints", run_id)).out).toMatch(/^ckpt_theirs\t0\tdone\t3\t.*\tgone$/m);
     const { code, out, err } = await command("rewind", run_id, "ckpt_theirs");
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("KAI-RUN-POINT-0002");
-    expect((await api.getRun(run_id)).state).toBe("running");
+    expect((await server.api.getRun(run_id)).state).toBe("running");
   });
 });
 
@@ -84,30 +67,25 @@ describe("runwire fork and rewind", () => {
         /^it is planning from run_\w+ at \d+, workspace restored; its plan waits for approval: runwire approve it\n$/,
       ),
     ]);
-    expect((await api.getRun(run_id)).state).toBe("awaiting_approval");
+    expect((await server.api.getRun(run_id)).state).toBe("awaiting_approval");
     const { out } = await command("rewind", run_id, checkpoint_id, "--prompt", "once more");
     const [next = ""] = out.split(" ");
-    expect(await api.getRun(run_id)).toMatchObject({
+    expect(await server.api.getRun(run_id)).toMatchObject({
       state: "aborted",
       reason: `rewound, continues as ${next}`,
     });
-    expect((await api.getRun(next)).forked_from).toMatchObject({ run_id, checkpoint_id });
+    expect((await server.api.getRun(next)).forked_from).toMatchObject({ run_id, checkpoint_id });
   });
 
   it("say what was made also to who may not read it, and name the server that was named", async () => {
     const { run_id } = await planned();
-    const { out: plain } = await runwire(["fork", run_id, "--url", url]);
-    expect(plain).toMatch(new RegExp(`: runwire approve run_\\w+ --url ${url}\n$`));
-    const data = join(folder, "keyed");
-    const scopes = ["--tenant", "t", "--scopes", "write", "--data", data];
-    const { out: key } = await runwire(["keys", "create", ...scopes]);
-    const keyed = start(["serve", "--port", "0", "--data", data, "--auth", "keys"]);
-    const [, RUNWIRE_URL = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
-    const env = { RUNWIRE_URL, RUNWIRE_TOKEN: key.trim() };
+    const { out: plain } = await runwire(["fork", run_id, "--url", server.url]);
+    expect(plain).toMatch(new RegExp(`: runwire approve run_\\w+ --url ${server.url}\n$`));
+    const keyed = await serveKeyed(join(server.folder, "keyed"), "write");
+    const env = { RUNWIRE_URL: keyed.url, RUNWIRE_TOKEN: keyed.keys[0] };
     const made = await runwire(["run", "compare two databases", "--plan", "required", "--detach"], env);
     const forked = await runwire(["fork", made.out.trim()], env);
-    keyed.kill("SIGTERM");
-    await keyed.exited;
+    await keyed.stop();
     expect(forked).toEqual({
       code: 0,
       out: expect.stringMatching(/^run_\w+ is planning from run_\w+ at \d+, workspace \w+\n$/),

@@ -4,7 +4,7 @@ import { type Draft, dialects, type Event, type Facts, runwire as log, loom } fr
 import { beforeAll, describe, expect, it } from "vitest";
 import { pipe, type Running, runwire, start } from "./testing/command.js";
 import { sampleLines, sampleRun } from "./testing/sample.js";
-import { served } from "./testing/served.js";
+import { served, serveKeyed } from "./testing/served.js";
 
 const server = served("ingest");
 const { folder } = server;
@@ -49,8 +49,7 @@ async function seen(run_id: string, is: (e: Event) => boolean): Promise<readonly
       if (events.some(is)) return events;
     }
   } finally {
-    tail.kill("SIGINT");
-    await tail.exited;
+    await tail.kill("SIGINT");
   }
 }
 
@@ -306,24 +305,18 @@ describe("runwire ingest", () => {
     ["before the input ends", false],
     ["after it", true],
   ])("fails where its key is taken back while the run is paused, %s", async (_, isClosed) => {
-    const data = join(folder, `keyed-${isClosed}`);
-    const key = async (scopes: string): Promise<string> => {
-      const made = await runwire(["keys", "create", "--tenant", "t", "--scopes", scopes, "--data", data]);
-      return made.out.trim();
-    };
-    const [own, other] = [await key("read,write"), await key("read,write,control")];
-    const keyed = start(["serve", "--port", "0", "--data", data, "--auth", "keys"]);
-    const [, RUNWIRE_URL = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const keyed = await serveKeyed(join(folder, `keyed-${isClosed}`), "read,write", "read,write,control");
+    const { url: RUNWIRE_URL, keys } = keyed;
+    const [own = "", other = ""] = keys;
     const run = start(["ingest", "--dialect", "loom", "--json"], { RUNWIRE_URL, RUNWIRE_TOKEN: own });
     run.type(chunk("first"));
     const [, run_id = ""] = await run.until(/"run_id":"(run_\w+)"/);
     await runwire(["pause", run_id], { RUNWIRE_URL, RUNWIRE_TOKEN: other });
     run.type(`${chunk("second")}{"reply":"done"}\n`);
     if (isClosed) run.close();
-    await runwire(["keys", "revoke", own, "--data", data]);
+    await keyed.revoke(own);
     const { code, err } = await run.exited;
-    keyed.kill("SIGTERM");
-    await keyed.exited;
+    await keyed.stop();
     expect({ code, err }).toEqual({
       code: 1,
       err: expect.stringMatching(

@@ -1,8 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { keyRing } from "@runwire/server";
 import { createKey, readKeys, systemClock } from "@runwire/server/operate";
 import fc from "fast-check";
@@ -10,8 +8,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseDuration } from "./duration.js";
 import { listOf } from "./keys.js";
 import { paintFor, tabbed, table } from "./terminal.js";
+import { runwireIn } from "./testing/command.js";
 
-const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
 const keyLine = /^rw_[a-z2-7]{12}_[0-9A-Za-z]{43}\n$/;
 
 let folder: string;
@@ -20,15 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-function runwire(args: string, env: NodeJS.ProcessEnv = {}) {
-  const { PATH } = process.env;
-  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args.split(" ")], {
-    cwd: folder,
-    encoding: "utf8",
-    env: { PATH, ...env },
-  });
-  return { status, stdout, stderr };
-}
+const runwire = (args: string, env: NodeJS.ProcessEnv = {}) => runwireIn(folder, args.split(" "), env);
 
 describe("runwire keys", () => {
   it("makes a key that a server takes, lists it without its secret, and takes it back", async () => {

@@ -19,7 +19,7 @@ import { leaveMsMax, waitingMax } from "./nats/work.js";
 import { selfSigned } from "./testing/certificate.js";
 import { type Running, start } from "./testing/command.js";
 import { type NatsServer, natsServer } from "./testing/nats-server.js";
-import { served } from "./testing/served.js";
+import { serve, served, serveKeyed } from "./testing/served.js";
 
 const { program, whyNot } = tool("nats-server");
 const text = (words: string): Draft => ({ type: "text.delta", payload: { text: words } });
@@ -367,8 +367,7 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
   }
 
   async function left(bridge: Running, signal: NodeJS.Signals = "SIGTERM"): Promise<string> {
-    bridge.kill(signal);
-    const { code, err } = await bridge.exited;
+    const { code, err } = await bridge.kill(signal);
     if (signal === "SIGTERM") expect([code, err]).toEqual([0, expect.any(String)]);
     return err;
   }
@@ -691,9 +690,8 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
     const conf = join(folder, "tiny.conf");
     writeFileSync(conf, "max_payload: 6000\n");
     const tiny = await natsServer(program, join(folder, "tiny"), "-js", "-c", conf);
-    const many = start(["serve", "--port", "0", "--data", join(folder, "many")]);
-    const [, RUNWIRE_URL = ""] = await many.until(/listening on (http:\/\/[^\s,]+)/);
-    const api = gateway({ base: RUNWIRE_URL });
+    const many = await serve(join(folder, "many"));
+    const api = gateway({ base: many.url });
     const create = async (): Promise<string> =>
       (await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 })).run_id;
     const runs = await Promise.all(Array.from({ length: 200 }, create));
@@ -701,7 +699,7 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
     const own = await connect({ servers: tiny.url });
     const held = await jetstreamManager(own);
     const bridged = async (): Promise<Running> => {
-      const bridge = start(flags, { RUNWIRE_URL });
+      const bridge = start(flags, { RUNWIRE_URL: many.url });
       await bridge.until(/publishing runs/);
       return bridge;
     };
@@ -720,8 +718,7 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
     expect(await left(again)).not.toContain("checkpoint");
     await own.close();
     await tiny.kill();
-    many.kill("SIGTERM");
-    await many.exited;
+    await many.stop();
   });
 
   it("publishes a message that NATS does not take as empty, with its number, and says so [RW-NATS-1]", async () => {
@@ -799,17 +796,9 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
 
   /** A server with two keys of one tenant, and bridges to it. */
   async function keyedServer(name: string, ...flags: readonly string[]) {
-    const data = join(folder, name);
-    const command = async (...args: readonly string[]): Promise<string> => {
-      const { code, out, err } = await start([...args, "--data", data]).exited;
-      expect([code, err]).toEqual([0, expect.any(String)]);
-      return out.trim();
-    };
-    const newKey = (): Promise<string> =>
-      command("keys", "create", "--tenant", "acme", "--scopes", "read,write");
-    const [first, second] = [await newKey(), await newKey()];
-    const keyed = start(["serve", "--port", "0", "--auth", "keys", "--data", data]);
-    const [, url = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
+    const scopes = "read,write";
+    const { url, keys, revoke, stop } = await serveKeyed(join(folder, name), scopes, scopes);
+    const [first = "", second = ""] = keys;
     return {
       ...{ first, second },
       api: gateway({ base: url, headers: { authorization: `Bearer ${second}` } }),
@@ -818,17 +807,13 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
         await bridge.until(/publishing runs/);
         return bridge;
       },
-      revoke: (key: string) => command("keys", "revoke", key.slice(3, 15)),
-      async close(): Promise<void> {
-        keyed.kill("SIGTERM");
-        await keyed.exited;
-      },
+      ...{ revoke, stop },
     };
   }
 
   it("goes on with the runs it was at, with another key where its own was revoked [RW-NATS-2] [RW-NATS-5]", async () => {
     const flags = ["--prefix", "keyed", "--stream", "KEYED"];
-    const { first, second, api, bridgedBy, revoke, close } = await keyedServer("keyed", ...flags);
+    const { first, second, api, bridgedBy, revoke, stop } = await keyedServer("keyed", ...flags);
     const { run_id } = await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
     const count = async (): Promise<number> =>
       (await kept("KEYED", `keyed.events.acme.${run_id}.runtime`)).length;
@@ -844,12 +829,12 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
     await api.append(run_id, [text("heard")]);
     await expect.poll(count).toBeGreaterThan(before);
     await left(again);
-    await close();
+    await stop();
   });
 
   it("ends where its key is refused, also while NATS takes nothing [RW-NATS-5]", async () => {
     await jsm.streams.add({ name: "FULL", subjects: ["full.events.>"], max_msgs: 1, discard: "new" });
-    const { first, api, bridgedBy, revoke, close } = await keyedServer("full", "--prefix", "full");
+    const { first, api, bridgedBy, revoke, stop } = await keyedServer("full", "--prefix", "full");
     await api.createRun({ prompt: "go", producer: "external", lease_ms: 600_000 });
     const bridge = await bridgedBy(first);
     await expect.poll(() => bridge.err).toMatch(/maximum messages exceeded; trying again/);
@@ -858,7 +843,7 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
       code: 1,
       err: expect.stringContaining("KAI-AUTH-TOKEN-0003"),
     });
-    await close();
+    await stop();
   });
 
   it("refuses a stream that would answer requests in its place [RW-NATS-5]", async () => {

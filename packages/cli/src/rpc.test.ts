@@ -3,18 +3,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { Gateway } from "@runwire/client";
 import { type Facts, runtimeJsonRpc, validateRuntime } from "@runwire/protocol";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { rpcSession } from "./rpc/session.js";
-import { pipe, type Running, start } from "./testing/command.js";
+import { bin, pipe, type Running, start } from "./testing/command.js";
 import { served } from "./testing/served.js";
 import { numberedLines } from "./wires/numbered-lines.js";
 
 const server = served("rpc");
-const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
 
 const ask = (id: unknown, method: string, params?: Facts): Facts => ({
   jsonrpc: "2.0",

@@ -1,13 +1,12 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { selfSigned } from "./testing/certificate.js";
+import { bin, runwireIn } from "./testing/command.js";
 
-const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
 const dayMs = 86_400_000;
 
 let folder: string;
@@ -29,11 +28,7 @@ describe("runwire serve", () => {
     const key = file("key.pem", one.key);
     const lineOf = (tlsCert: string, tlsKey: string): string => {
       const args = ["serve", "--port", "0", "--tls-cert", tlsCert, "--tls-key", tlsKey];
-      const { status, stderr } = spawnSync(process.execPath, [bin, ...args], {
-        cwd: folder,
-        encoding: "utf8",
-        timeout: 20_000,
-      });
+      const { status, stderr } = runwireIn(folder, args);
       expect(status).toBe(1);
       expect(stderr.trim().split("\n")).toHaveLength(1);
       return stderr;
@@ -70,12 +65,7 @@ describe("runwire serve", () => {
       [{ RUNWIRE_MODEL: "openai/gpt-5" }, "needs OPENAI_API_KEY"],
       [{ RUNWIRE_OPENAI_BASE_URL: "notaurl" }, "RUNWIRE_OPENAI_BASE_URL is no http or https address"],
     ] as const) {
-      const { status, stderr } = spawnSync(process.execPath, [bin, "serve", "--port", "0"], {
-        cwd: folder,
-        env: { PATH: process.env.PATH, ...env },
-        encoding: "utf8",
-        timeout: 20_000,
-      });
+      const { status, stderr } = runwireIn(folder, ["serve", "--port", "0"], env);
       expect([env, status]).toEqual([env, 1]);
       expect(stderr.trim().split("\n")).toHaveLength(1);
       expect(stderr).toContain(says);
@@ -88,10 +78,7 @@ describe("runwire serve", () => {
       ["keys", "create", "--tenant", "a", "--scopes", "read"],
     ]) {
       for (const data of ["/proc/nowhere/data", "/dev/null/data"]) {
-        const { status, stderr } = spawnSync(process.execPath, [bin, ...command, "--data", data], {
-          encoding: "utf8",
-          timeout: 20_000,
-        });
+        const { status, stderr } = runwireIn(folder, [...command, "--data", data]);
         expect([command, data, status]).toEqual([command, data, 1]);
         expect(stderr.trim().split("\n")).toHaveLength(1);
         expect(stderr).toContain(data);

@@ -1,14 +1,11 @@
-import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { builtInTools, clarifyTool, demoTools, spawnTool } from "@runwire/engine";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ownNames } from "./agent-settings.js";
 import { readSettings } from "./settings.js";
-
-const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
+import { runwireIn } from "./testing/command.js";
 
 describe("settings", () => {
   let folder: string;
@@ -184,16 +181,14 @@ describe("settings", () => {
   });
 
   it("that are wrong stop the start with one line and exit code 1", () => {
-    const { status, stderr, stdout } = spawnSync(process.execPath, [bin, "serve", "--port", "x"], {
-      encoding: "utf8",
-    });
+    const { status, stderr, stdout } = runwireIn(folder, ["serve", "--port", "x"]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
     expect(stderr.trim().split("\n")).toHaveLength(1);
     expect(stderr).toContain("--port");
   });
 
   it("are all listed by --help, with their variables", () => {
-    const { status, stdout } = spawnSync(process.execPath, [bin, "serve", "--help"], { encoding: "utf8" });
+    const { status, stdout } = runwireIn(folder, ["serve", "--help"]);
     expect(status).toBe(0);
     for (const name of [
       "--port",

@@ -2,12 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
-import { pipe } from "./testing/command.js";
+import { bin, pipe } from "./testing/command.js";
 import { served } from "./testing/served.js";
 
-const bin = fileURLToPath(new URL("../bin/runwire.js", import.meta.url));
 const server = served("stdout");
 const file = join(server.folder, "run.loom");
 const lines = '{"type":"message_chunk","content":"Hello","id":"think"}\n{"reply":"Hello"}\n';

@@ -1,11 +1,10 @@
-import { once } from "node:events";
-import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import type { Draft } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
 import { type Running, runwire, start, startOnTerminal } from "./testing/command.js";
-import { served } from "./testing/served.js";
+import { type Loopback, loopback } from "./testing/loopback.js";
+import { served, serveKeyed } from "./testing/served.js";
 
 const question = "compare three charting libraries";
 const server = served("watching");
@@ -28,6 +27,21 @@ async function external(...drafts: readonly Draft[]): Promise<string> {
 
 const watching = (...args: readonly string[]): Running => start(args, server.env);
 const command = (...args: readonly string[]): ReturnType<typeof runwire> => runwire(args, server.env);
+
+/** On the way to the server, where something happens first whenever somebody posts. */
+function between(posted: (req: IncomingMessage) => void | Promise<void>): Promise<Loopback> {
+  const passing = createServer(async (req, res) => {
+    const { method = "", url = "", headers } = req;
+    if (method === "POST") await posted(req);
+    if (req.socket.destroyed) return;
+    const onward = request(`${server.url}${url}`, { method, headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 0, answer.headers);
+      answer.pipe(res);
+    });
+    req.pipe(onward);
+  });
+  return loopback(passing);
+}
 
 /** What happened, whoever was faster: without times and ids, and thoughts that a crash may have begun anew. */
 function storyOf(out: string): readonly string[] {
@@ -92,8 +106,7 @@ describe("runwire run", () => {
     const run_id = await external();
     const tail = watching("tail", run_id, "--url", server.url);
     await tail.until(/● running/);
-    tail.kill("SIGINT");
-    const { code, err } = await tail.exited;
+    const { code, err } = await tail.kill("SIGINT");
     expect(code).toBe(130);
     expect(err).toContain("the run goes on");
     expect(err).toContain(`runwire abort ${run_id} --url ${server.url}`);
@@ -375,11 +388,10 @@ describe("a wire that is not whole", () => {
       res.setHeader("content-type", isStream ? "text/event-stream" : "application/json");
       if (isStream) res.end(streams.shift());
       else res.end(JSON.stringify({ run_id: "run_1", state: "running", events: [], next: null }));
-    }).listen(0, "127.0.0.1");
-    await once(forgetful, "listening");
-    const { port } = forgetful.address() as AddressInfo;
-    const tail = await runwire(["tail", "run_1", "--json", "--url", `http://127.0.0.1:${port}`]);
-    forgetful.close();
+    });
+    const { url, close } = await loopback(forgetful);
+    const tail = await runwire(["tail", "run_1", "--json", "--url", url]);
+    await close();
     expect(tail.err).toContain("runwire: the server has another log of this run now; from its start\n");
     expect(tail.err).toContain("runwire: events 2 to 2 are missing and could not be had\n");
     expect([tail.code, tail.out.trim().split("\n").length]).toEqual([0, 3]);
@@ -438,18 +450,10 @@ describe("on a terminal", () => {
   it("what could not be answered is asked again, where another try may help", async () => {
     const run_id = await external(asked);
     let failing = 1;
-    const between = createServer((req, res) => {
-      if (req.method === "POST" && failing-- > 0) return void req.socket.destroy();
-      const { method = "", url = "", headers } = req;
-      const onward = request(`${server.url}${url}`, { method, headers }, (answer) => {
-        res.writeHead(answer.statusCode ?? 0, answer.headers);
-        answer.pipe(res);
-      });
-      req.pipe(onward);
-    }).listen(0, "127.0.0.1");
-    await once(between, "listening");
-    const { port } = between.address() as AddressInfo;
-    const tail = startOnTerminal(["tail", run_id, "--url", `http://127.0.0.1:${port}`]);
+    const { url, close } = await between(({ socket }) => {
+      if (failing-- > 0) socket.destroy();
+    });
+    const tail = startOnTerminal(["tail", run_id, "--url", url]);
     await tail.until(/\(o\)nce \(s\)ession \(a\)lways \(d\)eny/);
     tail.type("o");
     await tail.until(/! not answered/);
@@ -458,7 +462,7 @@ describe("on a terminal", () => {
     await tail.until(/✓ allowed/);
     await server.api.append(run_id, [ended("done")]);
     expect((await tail.exited).code).toBe(0);
-    between.close();
+    await close();
   });
 
   it("a key approves the plan that was shown, and no other that waits by then", async () => {
@@ -470,32 +474,20 @@ describe("on a terminal", () => {
       planning_gate: "required",
     });
     await server.api.append(run_id, [plan("p1")]);
-    const between = createServer(async (req, res) => {
-      const { method = "", url = "", headers } = req;
-      if (method === "POST") {
-        await server.api.append(run_id, [
-          { type: "run.lifecycle", payload: { state: "planning", reason: null } },
-          plan("p2"),
-        ]);
-      }
-      const onward = request(`${server.url}${url}`, { method, headers }, (answer) => {
-        res.writeHead(answer.statusCode ?? 0, answer.headers);
-        answer.pipe(res);
-      });
-      req.pipe(onward);
-    }).listen(0, "127.0.0.1");
-    await once(between, "listening");
-    const { port } = between.address() as AddressInfo;
-    const tail = startOnTerminal(["tail", run_id, "--url", `http://127.0.0.1:${port}`]);
+    const { url, close } = await between(async () => {
+      await server.api.append(run_id, [
+        { type: "run.lifecycle", payload: { state: "planning", reason: null } },
+        plan("p2"),
+      ]);
+    });
+    const tail = startOnTerminal(["tail", run_id, "--url", url]);
     await tail.until(/\(y\)es \(n\)o/);
     tail.type("y");
     await tail.until(/! not answered/);
     expect((await server.api.getRun(run_id)).state).toBe("awaiting_approval");
-    tail.kill("SIGKILL");
-    await tail.exited;
+    await tail.kill("SIGKILL");
     await server.api.abort(run_id);
-    between.closeAllConnections();
-    between.close();
+    await close();
   });
 
   it("a plan is approved with a key, and Ctrl-C leaves the run to itself", async () => {
@@ -553,20 +545,9 @@ describe("on a terminal", () => {
 
 describe("with keys", () => {
   it("a command comes in with the one in RUNWIRE_TOKEN, and without is told how to get one", async () => {
-    const data = join(folder, "keyed");
-    const made = await runwire([
-      "keys",
-      "create",
-      "--tenant",
-      "acme",
-      "--scopes",
-      "read,write,control",
-      "--data",
-      data,
-    ]);
-    const keyed = start(["serve", "--port", "0", "--data", data, "--auth", "keys"]);
-    const [, at = ""] = await keyed.until(/listening on (http:\/\/[^\s,]+)/);
-    const RUNWIRE_TOKEN = made.out.trim();
+    const keyed = await serveKeyed(join(folder, "keyed"), "read,write,control");
+    const { url: at, keys } = keyed;
+    const [RUNWIRE_TOKEN = ""] = keys;
     const run = await runwire(["run", question, "--url", at], { RUNWIRE_TOKEN });
     expect(run).toMatchObject({ code: 0, err: "" });
     const refused = await runwire(["runs", "--url", at]);
@@ -574,7 +555,6 @@ describe("with keys", () => {
     const wrong = await runwire(["runs", "--url", at, "--key", `${RUNWIRE_TOKEN}x`]);
     expect(wrong.code).toBe(1);
     expect(wrong.err).not.toContain(RUNWIRE_TOKEN);
-    keyed.kill("SIGTERM");
-    await keyed.exited;
+    await keyed.stop();
   });
 });

@@ -1,8 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
-import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
@@ -12,6 +10,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AllSettings, allDefaults } from "../setting-rows.js";
 import { selfSigned } from "../testing/certificate.js";
+import { loopback } from "../testing/loopback.js";
 import { access, judgeKeys } from "./access.js";
 import { database, judgeDatabase } from "./database.js";
 import { type Facts, inWords } from "./finding.js";
@@ -268,11 +267,10 @@ describe("access", () => {
     const issuer = createServer((request, response) => {
       const body = bodies[request.url?.slice(1) as keyof typeof bodies];
       response.writeHead(body === undefined ? 404 : 200).end(JSON.stringify(body));
-    }).listen(0, "127.0.0.1");
-    await once(issuer, "listening");
-    const origin = `http://127.0.0.1:${(issuer.address() as AddressInfo).port}`;
+    });
+    const { url, close } = await loopback(issuer);
     const says = async (path: string) => {
-      const given = { auth: "jwt", jwtIssuer: "i", jwtAudience: "a", jwksUrl: `${origin}/${path}` };
+      const given = { auth: "jwt", jwtIssuer: "i", jwtAudience: "a", jwksUrl: `${url}/${path}` };
       const [found] = await access(facts(given));
       return `${found?.result}: ${found?.says}`;
     };
@@ -282,9 +280,7 @@ describe("access", () => {
     expect(await says("empty")).toMatch(/^wrong: none of the 0 keys/);
     expect(await says("nothing")).toMatch(/^wrong: .*no set of keys/);
     expect(await says("missing")).toMatch(/^wrong: .*answers 404/);
-    issuer.close();
-    issuer.closeAllConnections();
-    await once(issuer, "close");
+    await close();
     expect(await says("good")).toMatch(/^wrong: .*cannot be fetched/);
   });
 });

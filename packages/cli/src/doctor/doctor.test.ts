@@ -1,32 +1,26 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { createKey } from "@runwire/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { allDefaults } from "../setting-rows.js";
 import { paintFor } from "../terminal.js";
 import { selfSigned } from "../testing/certificate.js";
+import { bin, runwireIn, start } from "../testing/command.js";
+import { loopback } from "../testing/loopback.js";
+import { type Serving, serve } from "../testing/served.js";
 import { examine, write } from "./doctor.js";
 import { doubtful, type Finding, right, wrong } from "./finding.js";
 
-const bin = fileURLToPath(new URL("../../bin/runwire.js", import.meta.url));
-
 let folder: string;
-const children: ChildProcess[] = [];
+const servers: Serving[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "runwire-doctor-"));
 });
 afterEach(async () => {
-  for (const child of children.splice(0)) {
-    child.kill("SIGKILL");
-    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
-  }
+  for (const server of servers.splice(0)) await server.stop("SIGKILL");
   rmSync(folder, { recursive: true });
 });
 
@@ -38,43 +32,22 @@ interface Told {
 }
 
 function doctor(args: readonly string[], env: NodeJS.ProcessEnv = {}): Told {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, "doctor", "--json", ...args], {
-    cwd: folder,
-    encoding: "utf8",
-    env: { PATH: process.env.PATH, ...env },
-  });
+  const { status, stdout, stderr } = runwireIn(folder, ["doctor", "--json", ...args], env);
   expect(stderr).toBe("");
   const { ok, findings } = JSON.parse(stdout) as Told;
   return { status, ok, findings, about: (word) => findings.filter(({ about }) => about === word) };
 }
 
-async function serve(
-  data: string,
-  flags: readonly string[] = [],
-): Promise<{ readonly port: string; stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [bin, "serve", "--port", "0", "--data", data, ...flags], {
-    cwd: folder,
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { PATH: process.env.PATH },
-  });
-  children.push(child);
-  const [line] = (await once(createInterface({ input: child.stdout! }), "line")) as [string];
-  const [, port = ""] = /127\.0\.0\.1:(\d+)/.exec(line) ?? [];
-  return {
-    port,
-    async stop() {
-      child.kill("SIGTERM");
-      await once(child, "close");
-    },
-  };
+/** On the folder that commands call `mine`. */
+async function serveMine(...flags: readonly string[]): Promise<Serving> {
+  const server = await serve(join(folder, "mine"), ...flags);
+  servers.push(server);
+  return server;
 }
 
 async function freePort(): Promise<string> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, "close");
+  const { port, close } = await loopback(createServer());
+  await close();
   return String(port);
 }
 
@@ -88,7 +61,7 @@ describe("runwire doctor", () => {
   });
 
   it("tells a server that has the data from one that has not, and from none", async () => {
-    const { port, stop } = await serve("mine");
+    const { port, stop } = await serveMine();
     const here = doctor(["--data", "mine", "--port", port]);
     expect(here.about("server")).toEqual([
       right("server", `answers at http://127.0.0.1:${port}, ready, durability fsync`),
@@ -115,7 +88,8 @@ describe("runwire doctor", () => {
     writeFileSync(join(folder, "cert.pem"), certificate);
     writeFileSync(join(folder, "key.pem"), key, { mode: 0o600 });
     const flags = ["--auth", "keys", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
-    const { port } = await serve("mine", flags);
+    // The server is in another folder.
+    const { port } = await serveMine(...flags.map((flag) => flag.replace(/.*\.pem$/, join(folder, "$&"))));
     const before = doctor(["--data", "mine", "--port", port, ...flags]);
     expect(before.about("server")).toMatchObject([
       { result: "right", says: `answers at https://127.0.0.1:${port}, ready, durability fsync` },
@@ -145,23 +119,11 @@ describe("runwire doctor", () => {
   });
 
   it("says who else has the port", async () => {
-    const other = createServer((_request, response) => response.end("hello")).listen(0, "127.0.0.1");
-    await once(other, "listening");
-    const { port } = other.address() as AddressInfo;
-    const child = spawn(process.execPath, [bin, "doctor", "--json", "--port", String(port)], {
-      cwd: folder,
-      stdio: ["ignore", "pipe", "inherit"],
-      env: { PATH: process.env.PATH },
-    });
-    children.push(child);
-    let text = "";
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk);
-    });
-    const [status] = await once(child, "close");
-    other.close();
-    const { findings } = JSON.parse(text) as Told;
-    expect(status).toBe(1);
+    const { port, close } = await loopback(createServer((_request, response) => response.end("hello")));
+    const { code, out } = await start(["doctor", "--json", "--port", String(port), "--data", folder]).exited;
+    await close();
+    const { findings } = JSON.parse(out) as Told;
+    expect(code).toBe(1);
     expect(findings.filter(({ about }) => about === "port")).toMatchObject([
       { result: "wrong", says: `port ${port} is taken by another program` },
     ]);

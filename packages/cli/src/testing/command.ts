@@ -1,9 +1,15 @@
 // The command as people run it: a process of its own, in a pipe or on a pseudo terminal.
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const bin = fileURLToPath(new URL("../../bin/runwire.js", import.meta.url));
+export const bin = fileURLToPath(new URL("../../bin/runwire.js", import.meta.url));
+
+interface Exit {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
 
 export interface Running {
   /** All it has written so far, to stdout and to stderr. */
@@ -15,8 +21,9 @@ export interface Running {
   type(keys: string): void;
   /** Ends what it reads. */
   close(): void;
-  kill(signal: NodeJS.Signals): void;
-  readonly exited: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
+  /** Resolves when it is gone. */
+  kill(signal: NodeJS.Signals): Promise<Exit>;
+  readonly exited: Promise<Exit>;
 }
 
 export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
@@ -31,20 +38,31 @@ export function startOnTerminal(args: readonly string[], env: NodeJS.ProcessEnv 
   return running(spawn("script", ["-qec", command, "/dev/null"], { env: plainEnv(terminal) }));
 }
 
-export async function runwire(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<Awaited<Running["exited"]>> {
+export async function runwire(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Exit> {
   const command = start(args, env);
   return command.exited;
 }
 
-/** The same with this on its stdin. */
+/** The same in a folder, where it looks for its settings and data; nothing else goes on meanwhile. */
+export function runwireIn(
+  cwd: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], {
+    ...{ cwd, encoding: "utf8", env: plainEnv(env) },
+    // A server that starts where it should not would never end.
+    timeout: 20_000,
+  });
+  return { status, stdout, stderr };
+}
+
+/** With this on its stdin. */
 export async function pipe(
   input: string | Uint8Array,
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
-): Promise<Awaited<Running["exited"]>> {
+): Promise<Exit> {
   const child = spawn(process.execPath, [bin, ...args], { env: plainEnv(env) });
   const command = running(child);
   child.stdin.end(input);
@@ -65,7 +83,7 @@ function running(child: ChildProcessWithoutNullStreams): Running {
   });
   // A command that has ended reads no more.
   child.stdin.on("error", () => {});
-  const exited = new Promise<Awaited<Running["exited"]>>((resolve) => {
+  const exited = new Promise<Exit>((resolve) => {
     child.once("close", (code) => resolve({ code, out, err }));
   });
   return {
@@ -92,7 +110,10 @@ function running(child: ChildProcessWithoutNullStreams): Running {
       }),
     type: (keys) => void child.stdin.write(keys),
     close: () => void child.stdin.end(),
-    kill: (signal) => void child.kill(signal),
+    kill(signal) {
+      child.kill(signal);
+      return exited;
+    },
     exited,
   };
 }

@@ -1,4 +1,4 @@
-// The server of a test file, started by the command as people start it, before the tests and gone after them.
+// Servers as people start them, by the command: that of a test file, before the tests and gone after them, and others.
 
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
@@ -6,7 +6,42 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, gateway } from "@runwire/client";
 import { afterAll, beforeAll } from "vitest";
-import { type Running, start } from "./command.js";
+import { runwire, start } from "./command.js";
+
+export interface Serving {
+  readonly url: string;
+  readonly port: string;
+  stop(signal?: NodeJS.Signals): Promise<unknown>;
+}
+
+export async function serve(data: string, ...flags: readonly string[]): Promise<Serving> {
+  const running = start(["serve", "--port", "0", "--data", data, ...flags]);
+  const [, url = ""] = await running.until(/listening on (https?:\/\/[^\s,]+)/);
+  return {
+    url,
+    port: new URL(url).port,
+    stop: (signal = "SIGTERM") => running.kill(signal),
+  };
+}
+
+export interface ServingKeyed extends Serving {
+  /** Of one tenant. */
+  readonly keys: readonly string[];
+  revoke(key: string): Promise<unknown>;
+}
+
+/** One that asks for keys, with a key for each of these lists of scopes. */
+export async function serveKeyed(data: string, ...scopes: readonly string[]): Promise<ServingKeyed> {
+  const command = async (...args: readonly string[]): Promise<string> => {
+    const { code, out, err } = await runwire(["keys", ...args, "--data", data]);
+    if (code !== 0) throw new Error(err);
+    return out.trim();
+  };
+  const keys: string[] = [];
+  for (const list of scopes) keys.push(await command("create", "--tenant", "acme", "--scopes", list));
+  const revoke = (key: string): Promise<string> => command("revoke", key.slice(3, 15));
+  return { ...(await serve(data, "--auth", "keys")), keys, revoke };
+}
 
 export interface Served {
   /** For whatever the file needs; the server's data is in it. */
@@ -22,23 +57,19 @@ export interface Served {
 export function served(name: string): Served {
   // Named now and made later: tests that are skipped leave nothing behind.
   const folder = join(tmpdir(), `runwire-${name}-${randomUUID()}`);
-  let running: Running | undefined;
+  const data = join(folder, "data");
+  let serving: Serving | undefined;
   let url = "";
   let api = gateway({ base: url });
 
-  async function serve(...flags: readonly string[]): Promise<void> {
-    running = start(["serve", "--port", "0", "--data", join(folder, "data"), ...flags]);
-    [, url = ""] = await running.until(/listening on (http:\/\/[^\s,]+)/);
-  }
-
   beforeAll(async () => {
     mkdirSync(folder);
-    await serve();
+    serving = await serve(data);
+    url = serving.url;
     api = gateway({ base: url });
   });
   afterAll(async () => {
-    running?.kill("SIGTERM");
-    await running?.exited;
+    await serving?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
   return {
@@ -53,9 +84,8 @@ export function served(name: string): Served {
       return { RUNWIRE_URL: url };
     },
     async again() {
-      running?.kill("SIGKILL");
-      await running?.exited;
-      await serve("--port", new URL(url).port);
+      await serving?.stop("SIGKILL");
+      serving = await serve(data, "--port", new URL(url).port);
     },
   };
 }
