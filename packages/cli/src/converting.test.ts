@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Dialect, dialects, koder, runwire as log, logReader, logWriter, loom } from "@runwire/protocol";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { bin, pipe, runwire, start, startOnTerminal } from "./testing/command.js";
+import { bin, linesOf, objectsOf, pipe, runwire, start, startOnTerminal } from "./testing/command.js";
 import { sampleEvents, sampleLines, sampleRun } from "./testing/sample.js";
 
 const isSoak = process.env.RUNWIRE_SOAK !== undefined;
@@ -21,7 +21,6 @@ function file(name: string, content: string | Uint8Array): string {
   return path;
 }
 
-const linesOf = (text: string): readonly string[] => text.split("\n").slice(0, -1);
 const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 
 function converted(from: Dialect, to: Dialect): readonly string[] {
@@ -65,7 +64,7 @@ describe("runwire convert", () => {
     const { out, err } = await pipe(text([...sampleLines(loom), ...sampleLines(loom, other)]), [
       ...["convert", "--from", "loom", "--to", "koder"],
     ]);
-    const events = linesOf(out).map((line) => JSON.parse(line) as { run_id: string; seq: number });
+    const events = objectsOf<{ run_id: string; seq: number }>(out);
     expect(events.filter(({ seq }) => seq === 1).map(({ run_id }) => run_id)).toEqual([sampleRun, other]);
     expect(err).toContain("2 runs");
   });

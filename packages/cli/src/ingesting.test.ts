@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Draft, dialects, type Event, type Facts, runwire as log, loom } from "@runwire/protocol";
 import { beforeAll, describe, expect, it } from "vitest";
-import { pipe, type Running, runwire, start } from "./testing/command.js";
+import { objectsOf, pipe, type Running, runwire, start } from "./testing/command.js";
 import { sampleLines, sampleRun } from "./testing/sample.js";
 import { served, serveKeyed } from "./testing/served.js";
 
@@ -42,10 +42,7 @@ async function seen(run_id: string, is: (e: Event) => boolean): Promise<readonly
   try {
     for (;;) {
       await tail.until(/\n/);
-      const events = tail.out
-        .split("\n")
-        .slice(0, -1)
-        .map((line) => JSON.parse(line) as Event);
+      const events = objectsOf<Event>(tail.out);
       if (events.some(is)) return events;
     }
   } finally {
@@ -163,10 +160,7 @@ describe("runwire ingest", () => {
     ];
     const { code, out } = await pipe(lines.join(""), ["ingest", "--dialect", "loom", "--json"], server.env);
     expect(code).toBe(2);
-    const ids = out
-      .trim()
-      .split("\n")
-      .map((line) => (JSON.parse(line) as { run_id: string }).run_id);
+    const ids = objectsOf<{ run_id: string }>(out).map(({ run_id }) => run_id);
     const records = await Promise.all(ids.map((run_id) => server.api.getRun(run_id)));
     expect(records.map(({ state, reason }) => [state, reason])).toEqual([
       ["error", "the input went on with another run"],
@@ -354,12 +348,7 @@ describe("runwire ingest", () => {
     run.close();
     const { code, out } = await run.exited;
     expect(code).toBe(0);
-    expect(
-      out
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line)),
-    ).toEqual([
+    expect(objectsOf(out)).toEqual([
       expect.objectContaining({
         type: "tool_approval_response",
         call_id: "call-2",
@@ -435,12 +424,7 @@ describe("runwire ingest", () => {
     run.close();
     const { code, out } = await run.exited;
     expect(code).toBe(0);
-    expect(
-      out
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line)),
-    ).toMatchObject([{ call_id: "now", approved: false }]);
+    expect(objectsOf(out)).toMatchObject([{ call_id: "now", approved: false }]);
   });
 
   it("reads nothing into a run that a person has paused, until that goes on", async () => {

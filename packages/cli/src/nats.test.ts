@@ -17,7 +17,7 @@ import { publishRuns } from "./nats/runs.js";
 import { runIn, subjectsOf, tokenOf } from "./nats/subjects.js";
 import { leaveMsMax, waitingMax } from "./nats/work.js";
 import { selfSigned } from "./testing/certificate.js";
-import { type Running, start } from "./testing/command.js";
+import { linesOf, type Running, start } from "./testing/command.js";
 import { type NatsServer, natsServer } from "./testing/nats-server.js";
 import { serve, served, serveKeyed } from "./testing/served.js";
 
@@ -379,7 +379,7 @@ describe.skipIf(whyNot !== undefined)("runwire nats", () => {
   /** As a reader of HTTP has it. */
   async function stored(run_id: string, dialect = "runtime"): Promise<readonly string[]> {
     const answer = await fetch(`${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=${dialect}`);
-    return (await answer.text()).split("\n").slice(0, -1);
+    return linesOf(await answer.text());
   }
 
   interface Kept {

@@ -8,7 +8,7 @@ import { type Facts, runtimeJsonRpc, validateRuntime } from "@runwire/protocol";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { rpcSession } from "./rpc/session.js";
-import { bin, pipe, type Running, start } from "./testing/command.js";
+import { bin, objectsOf, pipe, type Running, start } from "./testing/command.js";
 import { served } from "./testing/served.js";
 import { numberedLines } from "./wires/numbered-lines.js";
 
@@ -22,11 +22,6 @@ const ask = (id: unknown, method: string, params?: Facts): Facts => ({
 });
 const lines = (...messages: readonly unknown[]): string =>
   messages.map((message) => `${typeof message === "string" ? message : JSON.stringify(message)}\n`).join("");
-const linesOf = (out: string): readonly Facts[] =>
-  out
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Facts);
 
 interface Talk {
   readonly said: readonly Facts[];
@@ -41,7 +36,7 @@ function talk(...flags: readonly string[]): Talk {
   return {
     process,
     get said() {
-      return linesOf(process.out.slice(0, process.out.lastIndexOf("\n") + 1));
+      return objectsOf(process.out);
     },
     async until(is) {
       for (;;) {
@@ -105,7 +100,7 @@ describe("runwire rpc", () => {
       error: expect.objectContaining({ code: number, ...(data === undefined ? {} : { data }) }),
     });
     const pong = (id: unknown): Facts => ({ jsonrpc: "2.0", id, result: {} });
-    expect(linesOf(out)).toEqual([
+    expect(objectsOf(out)).toEqual([
       pong(1),
       wrong(null, -32700, { line: 2 }),
       { jsonrpc: "2.0", id: "two", result: { runs: expect.any(Array), next: null } },
@@ -168,7 +163,7 @@ describe("runwire rpc", () => {
       server.env,
     );
     expect(code).toBe(0);
-    const heard = linesOf(out);
+    const heard = objectsOf(out);
     for (const after of cuts) {
       const { subscription } = resultOf(heard, after);
       const own = heard.filter((one) => one.subscription === subscription);
@@ -190,7 +185,7 @@ describe("runwire rpc", () => {
       ["rpc", "--wait"],
       server.env,
     );
-    const said = linesOf(out);
+    const said = objectsOf(out);
     const first = (id: number): readonly unknown[] => {
       const { subscription } = resultOf(said, id);
       const own = paramsOf(events(said).filter((one) => one.subscription === subscription));
@@ -251,16 +246,16 @@ describe("runwire rpc", () => {
     session.process.close();
     const { code, out, err } = await session.process.exited;
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    const closes = linesOf(out).filter(isClosed);
+    const closes = objectsOf(out).filter(isClosed);
     expect(closes.map(({ subscription, params }) => [subscription, (params as Facts).close])).toEqual([
       [of(0), "finished"],
       // It heard its run end before it was gone, or not.
       [of(1), expect.stringMatching(/finished|broken/)],
       [of(2), "leaving"],
     ]);
-    const silent = linesOf(out).findIndex(answerTo("quiet"));
+    const silent = objectsOf(out).findIndex(answerTo("quiet"));
     expect(
-      linesOf(out)
+      objectsOf(out)
         .slice(silent)
         .filter(({ subscription }) => subscription === of(3)),
     ).toEqual([]);
@@ -269,7 +264,7 @@ describe("runwire rpc", () => {
       ["rpc", "--wait"],
       server.env,
     );
-    expect(linesOf(gone)[0]).toMatchObject({ error: { data: { code: "KAI-STREAM-CONN-0002" } } });
+    expect(objectsOf(gone)[0]).toMatchObject({ error: { data: { code: "KAI-STREAM-CONN-0002" } } });
   });
 
   it("tells why a run cannot be followed any more [RW-RPC-4]", async () => {
@@ -288,7 +283,7 @@ describe("runwire rpc", () => {
     );
     await session.take({ number: 1, text: JSON.stringify(ask(1, "runs.subscribe", { run_id })) });
     await session.subscriptions.ended();
-    expect(linesOf(out)[1]).toMatchObject({
+    expect(objectsOf(out)[1]).toMatchObject({
       method: "closed",
       params: { run_id, close: "broken", error: { code: -32000, data: { code: "KAI-STREAM-CONN-0002" } } },
       subscription: "sub_1",
@@ -339,7 +334,7 @@ describe("runwire rpc", () => {
       producer: "external",
     };
     const { out } = await pipe(lines(ask(1, "runs.create", { ...asked, prompt: "go" })), ["rpc"], server.env);
-    expect(linesOf(out)).toEqual([
+    expect(objectsOf(out)).toEqual([
       { jsonrpc: "2.0", id: 1, result: expect.objectContaining({ state: "running" }) },
     ]);
   });
@@ -371,7 +366,7 @@ describe("runwire rpc", () => {
       ask(6, "actions.respond", { run_id, action_id: "appr_1" }),
     ];
     const { out } = await pipe(lines(...answers), ["rpc"], server.env);
-    const said = linesOf(out);
+    const said = objectsOf(out);
     expect(said.map(({ error }) => (error as Facts)?.code)).toEqual([
       undefined,
       undefined,
@@ -401,7 +396,7 @@ describe("runwire rpc", () => {
       ask(id, "actions.respond", { run_id: to, action_id: "a1", decision: "once" });
     const input = lines(respond(1, one), respond(2, run_id), respond(3, two));
     const { out } = await pipe(input, ["rpc"], server.env);
-    expect(linesOf(out)).toMatchObject([
+    expect(objectsOf(out)).toMatchObject([
       { id: 1, result: { run_id: one, status: "resolved" } },
       { id: 2, error: { code: -32602, message: expect.stringContaining(`${one}, ${two}`) } },
       { id: 3, result: { run_id: two, status: "resolved" } },
@@ -433,7 +428,7 @@ describe("runwire rpc", () => {
       "http://127.0.0.1:9",
     ]);
     expect(code).toBe(0);
-    expect(linesOf(out)).toMatchObject([
+    expect(objectsOf(out)).toMatchObject([
       { id: 1, error: { data: { code: "KAI-STREAM-CONN-0003", retry: true } } },
       { id: 2, result: {} },
     ]);
@@ -467,7 +462,7 @@ describe("runwire rpc", () => {
   /** The stream as a reader of HTTP has it, in JSON-RPC. */
   async function stored(run_id: string): Promise<readonly Facts[]> {
     const answer = await fetch(`${server.url}/v1/agent/runs/${run_id}/replay.jsonl?dialect=runtime-jsonrpc`);
-    return linesOf(await answer.text());
+    return objectsOf(await answer.text());
   }
 });
 

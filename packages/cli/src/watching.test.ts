@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import type { Draft } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
-import { type Running, runwire, start, startOnTerminal } from "./testing/command.js";
+import { objectsOf, type Running, runwire, start, startOnTerminal } from "./testing/command.js";
 import { type Loopback, loopback } from "./testing/loopback.js";
 import { served, serveKeyed } from "./testing/served.js";
 
@@ -284,12 +284,7 @@ describe("from another terminal", () => {
     expect(out).toContain(`${run_id}\tanswer: Which one?\t`);
     expect(out).toContain(`\trunwire answer ${run_id} clar_1 TEXT\n`);
     const { out: lines } = await command("inbox", "--json");
-    expect(
-      lines
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line) as object),
-    ).toContainEqual(expect.objectContaining({ run_id, request_id: "appr_1" }));
+    expect(objectsOf(lines)).toContainEqual(expect.objectContaining({ run_id, request_id: "appr_1" }));
     expect((await command("runs", "--state", "awaiting_approval")).err).toContain("runwire inbox");
   });
 

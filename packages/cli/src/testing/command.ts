@@ -2,6 +2,7 @@
 
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { Facts } from "@runwire/protocol";
 
 export const bin = fileURLToPath(new URL("../../bin/runwire.js", import.meta.url));
 
@@ -67,6 +68,16 @@ export async function pipe(
   const command = running(child);
   child.stdin.end(input);
   return command.exited;
+}
+
+/** Those that are whole, of what a command has written so far. */
+export function linesOf(text: string): readonly string[] {
+  return text.split("\n").slice(0, -1);
+}
+
+/** The same, where each is an object. */
+export function objectsOf<T = Facts>(text: string): readonly T[] {
+  return linesOf(text).map((line) => JSON.parse(line) as T);
 }
 
 function running(child: ChildProcessWithoutNullStreams): Running {
