@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Facts, is } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, call, control, runPath } from "./calls.js";
+import { allEvents, call, control, runPath, startRun } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { openReading, readAll, streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
@@ -39,8 +39,7 @@ describe("a run whose server is killed", () => {
     "has a checkpoint for every step, each there, and no other file [RW-CKPT-1] [RW-CKPT-3]",
     async () => {
       for (let kill = 0; kill < kills; kill++) {
-        const { body } = await call(server.url, "POST", "/v1/agent/runs", { prompt });
-        const run_id = body.run_id as string;
+        const run_id = await startRun(server.url, { prompt });
         const reading = await openReading("sse", server.url, streamPath({ run_id }));
         const heard = luck.whole(1, 80);
         // Or right after its end, where it has said less.
@@ -85,8 +84,7 @@ describe("a run whose server is killed", () => {
   );
 
   it("leaves nothing in the folder where it is erased while it works [RW-CKPT-5]", async () => {
-    const { body } = await call(server.url, "POST", "/v1/agent/runs", { prompt });
-    const run_id = body.run_id as string;
+    const run_id = await startRun(server.url, { prompt });
     const reading = await openReading("sse", server.url, streamPath({ run_id }));
     await reading.until(({ events }) => events.some((e) => is(e, "step.boundary")));
     await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`);

@@ -4,7 +4,7 @@ import { engine, spawnTool, type Tool } from "@runwire/engine";
 import { type Event, is, isFinal } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { allEvents, call, control } from "./calls.js";
+import { allEvents, call, control, getRun } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
 import {
   calling,
@@ -231,9 +231,7 @@ describe("an order to a run", () => {
     return { run_id, all: [run_id, ...spawns.map(({ child_id }) => String(child_id))] };
   }
   const statesOf = async (all: readonly string[]): Promise<readonly unknown[]> =>
-    Promise.all(
-      all.map(async (run_id) => (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state),
-    );
+    Promise.all(all.map(async (run_id) => (await getRun(server.url, run_id)).state));
 
   it("to abort reaches its grandchildren at once", async () => {
     const { run_id, all } = await atWork();

@@ -17,7 +17,7 @@ import {
   type View,
 } from "@runwire/protocol";
 import { describe, expect, it } from "vitest";
-import { call } from "./calls.js";
+import { startRun } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { type Heard, openReading, readAll, streamPath, type WireName, wireNames } from "./readers.js";
 import { startServer } from "./server-process.js";
@@ -62,11 +62,7 @@ async function closeLane(lane: Lane): Promise<void> {
 }
 
 async function start(lane: Lane): Promise<string> {
-  const { url } = await lane.server;
-  const asked = { prompt: "compare three charting libraries" };
-  const { status, body, text } = await call(url, "POST", "/v1/agent/runs", asked);
-  expect([status, text]).toEqual([201, text]);
-  return body.run_id as string;
+  return startRun((await lane.server).url, { prompt: "compare three charting libraries" });
 }
 
 interface Spoken {

@@ -4,7 +4,7 @@ import { clarifyTool, engine, type Tool } from "@runwire/engine";
 import { type Facts, is } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { allEvents, call, codeOf, control, type Reply } from "./calls.js";
+import { allEvents, call, codeOf, control, getRun, type Reply } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import {
   calling,
@@ -55,8 +55,7 @@ const answer = (run_id: string, asked: Facts | undefined, body: Facts): Promise<
 const outcomes = async (...replies: readonly Promise<Reply>[]): Promise<readonly unknown[]> =>
   (await Promise.all(replies)).map((reply) => [reply.status, codeOf(reply)]);
 const gone = [410, "KAI-RUN-REQUEST-0003"];
-const stateOf = async (run_id: string): Promise<unknown> =>
-  (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
+const stateOf = async (run_id: string): Promise<unknown> => (await getRun(server.url, run_id)).state;
 const inInbox = async (): Promise<unknown> => (await call(server.url, "GET", "/v1/agent/inbox")).body.total;
 
 /** One run that waits for an approval, with the request. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Event, type Facts, is, limits } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, append, call, control, createRun, lifecycle, say, text } from "./calls.js";
+import { allEvents, append, call, control, createRun, lifecycle, say, startRun, text } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
 
@@ -23,11 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function start(asked: Facts): Promise<string> {
-  const { status, body, text } = await call(server.url, "POST", "/v1/agent/runs", asked);
-  expect([status, text]).toEqual([201, text]);
-  return body.run_id as string;
-}
+const start = (asked: Facts): Promise<string> => startRun(server.url, asked);
 
 /** Its own events, once it has ended. */
 async function ended(run_id: string): Promise<readonly Event[]> {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Event, type Facts, is } from "@runwire/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { allEvents, call, control } from "./calls.js";
+import { allEvents, call, control, startRun } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { openReading, readAll, streamPath } from "./readers.js";
 import { type ServerProcess, startServer } from "./server-process.js";
@@ -32,11 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function start(asked: Facts = {}): Promise<string> {
-  const { status, body, text } = await call(server.url, "POST", "/v1/agent/runs", { prompt, ...asked });
-  expect([status, text]).toEqual([201, text]);
-  return body.run_id as string;
-}
+const start = (asked: Facts = {}): Promise<string> => startRun(server.url, { prompt, ...asked });
 
 /** Follows the run to its end, whatever happens to the server meanwhile. */
 async function ended(run_id: string): Promise<readonly Event[]> {

@@ -3,7 +3,18 @@
 import { type Facts, RunwireError } from "@runwire/protocol";
 import { InDoubt, type SqliteOptions, type Store, sqliteStore, startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { allEvents, append, call, codeOf, control, lifecycle, runPath, say } from "./calls.js";
+import {
+  allEvents,
+  append,
+  call,
+  codeOf,
+  control,
+  getRun,
+  lifecycle,
+  runPath,
+  say,
+  startRun,
+} from "./calls.js";
 import { muteAgent } from "./mute-agent.js";
 import { underTest } from "./under-test.js";
 
@@ -39,11 +50,7 @@ function openStore(options: SqliteOptions): Store {
 }
 const server = underTest((settings: object) => startGateway(settings, undefined, agent, openStore));
 
-async function begin(asked: Facts): Promise<string> {
-  const { status, body, text } = await call(server.url, "POST", "/v1/agent/runs", asked);
-  expect([status, text]).toEqual([201, text]);
-  return body.run_id as string;
-}
+const begin = (asked: Facts): Promise<string> => startRun(server.url, asked);
 
 const erase = async (run_id: string): Promise<void> => {
   expect((await call(server.url, "DELETE", `/v1/agent/runs/${run_id}`)).status).toBe(204);
@@ -106,8 +113,7 @@ it("a turn is not called by one that is erased meanwhile [RW-TURN-2] [RW-ERASE-1
   const session_id = "sess_called";
   const titled = await begin({ producer: "external", session_id });
   await append(server.url, titled, say("title", { title: "the secret" }), lifecycle("done"));
-  const titleOf = async (run_id: string): Promise<unknown> =>
-    (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.title;
+  const titleOf = async (run_id: string): Promise<unknown> => (await getRun(server.url, run_id)).title;
   const second = await begin({ prompt: "second", session_id });
   expect(await titleOf(second)).toBe("the secret");
   await erase(second);

@@ -34,15 +34,20 @@ export async function call(
   return { status: response.status, headers: response.headers, text, body: parsed };
 }
 
-export async function createRun(url: string, asked: Facts = {}): Promise<string> {
-  const { status, body, text } = await call(url, "POST", "/v1/agent/runs", {
-    prompt: "go",
-    producer: "external",
-    lease_ms: 600_000,
-    ...asked,
-  });
+/** Of the agent's, unless it says otherwise. */
+export async function startRun(url: string, asked: Facts): Promise<string> {
+  const { status, body, text } = await call(url, "POST", "/v1/agent/runs", asked);
   if (status !== 201) throw new Error(`create: ${status} ${text}`);
   return body.run_id as string;
+}
+
+/** That the test itself writes. */
+export function createRun(url: string, asked: Facts = {}): Promise<string> {
+  return startRun(url, { prompt: "go", producer: "external", lease_ms: 600_000, ...asked });
+}
+
+export async function getRun(url: string, run_id: string): Promise<Facts> {
+  return (await call(url, "GET", `/v1/agent/runs/${run_id}`)).body;
 }
 
 export function tryAppend(

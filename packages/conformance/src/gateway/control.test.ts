@@ -10,6 +10,7 @@ import {
   codeOf,
   control,
   createRun,
+  getRun,
   lifecycle,
   messageOf,
   runPath,
@@ -57,8 +58,7 @@ const states = async (run_id: string): Promise<readonly unknown[]> =>
   (await allEvents(server.url, run_id))
     .filter((e) => e.type === "run.lifecycle" && e.child_id === null)
     .map((e) => (e.payload as { state: string }).state);
-const stateOf = async (run_id: string): Promise<unknown> =>
-  (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
+const stateOf = async (run_id: string): Promise<unknown> => (await getRun(server.url, run_id)).state;
 const isFinal = (state: RunState) => ["done", "aborted", "error"].includes(state);
 
 describe("the state of a run", () => {

@@ -15,6 +15,7 @@ import {
   codeOf,
   control,
   createRun,
+  getRun,
   lifecycle,
   type Reply,
   runPath,
@@ -122,8 +123,8 @@ describe("a fork", () => {
     const forked_from = { run_id, pos: step.pos, seq: step.seq, checkpoint_id: "ckpt_1" };
     expect(body).toMatchObject({ forked_from, workspace: "fresh", state: "running" });
     const forked = body.run_id as string;
-    const summary = (await call(server.url, "GET", `/v1/agent/runs/${forked}`)).body;
-    const old = (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body;
+    const summary = await getRun(server.url, forked);
+    const old = await getRun(server.url, run_id);
     expect(summary).toMatchObject({
       forked_from,
       metadata: { team: "red" },
@@ -135,7 +136,7 @@ describe("a fork", () => {
     expect(await askedIn(forked)).toMatchObject({ forked_from, agent: "helper" });
     // Someone outside writes it, as the old one; its children are no forks, and it can be forked itself.
     const child = (await control(server.url, forked, "children", { prompt: "help" })).body.run_id as string;
-    expect((await call(server.url, "GET", `/v1/agent/runs/${child}`)).body.forked_from).toBeNull();
+    expect((await getRun(server.url, child)).forked_from).toBeNull();
     await append(server.url, forked, text("more"), lifecycle("done"));
     const again = await messagesAt(forked, { prompt: "once more" });
     expect(again.slice(0, roundtrip.length)).toEqual(roundtrip);
@@ -362,6 +363,6 @@ describe("a rewind", () => {
       { ...step, pos: 3, seq: 2, ts: expect.any(String), bytes: null, kept: false },
     ]);
     expect((await fork(run_id, { checkpoint_id: "ckpt_1" })).body.workspace).toBe("fresh");
-    expect((await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state).toBe("running");
+    expect((await getRun(server.url, run_id)).state).toBe("running");
   });
 });

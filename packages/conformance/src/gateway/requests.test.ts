@@ -3,15 +3,14 @@
 import type { Event, Facts } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { describe, expect, it } from "vitest";
-import { allEvents, append, call, codeOf, control, createRun, lifecycle, say, tryAppend } from "./calls.js";
+import { allEvents, append, codeOf, control, createRun, getRun, lifecycle, say, tryAppend } from "./calls.js";
 import { isSoak } from "./chance.js";
 import { openReading, streamPath } from "./readers.js";
 import { underTest } from "./under-test.js";
 
 const server = underTest(startGateway);
 
-const stateOf = async (run_id: string): Promise<unknown> =>
-  (await call(server.url, "GET", `/v1/agent/runs/${run_id}`)).body.state;
+const stateOf = async (run_id: string): Promise<unknown> => (await getRun(server.url, run_id)).state;
 
 describe("a request for a person", () => {
   it("takes the first answer; the same again is fine, another is not [RW-CONTROL-4]", async () => {

@@ -2,7 +2,7 @@
 // so it goes on after a crash like any other; and when the script is over it says what it has seen.
 
 import { type Event, type Facts, is } from "@runwire/protocol";
-import { allEvents, call } from "./calls.js";
+import { allEvents, startRun } from "./calls.js";
 import { openReading, type Reading, readAll, streamPath } from "./readers.js";
 
 export interface Line {
@@ -78,10 +78,8 @@ function linesOf(content: unknown): readonly Line[] {
   }
 }
 
-export async function start(url: string, prompt: string, asked: Facts = {}): Promise<string> {
-  const { status, body, text } = await call(url, "POST", "/v1/agent/runs", { prompt, ...asked });
-  if (status !== 201) throw new Error(`create: ${status} ${text}`);
-  return body.run_id as string;
+export function start(url: string, prompt: string, asked: Facts = {}): Promise<string> {
+  return startRun(url, { prompt, ...asked });
 }
 
 /** Follows the run to its end; all of its events, its children's among them. */
