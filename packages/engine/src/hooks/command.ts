@@ -3,9 +3,8 @@
 // command of the shell tool has, which is no secret, and what it leaves running is ended with it.
 
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { isNamedBy, isObject } from "@runwire/protocol";
-import { bareEnvironment, drained, ended, started } from "../tools/process-group.js";
+import { bareEnvironment, over, started } from "../tools/process-group.js";
 import { type Hook, type HookAnswer, type HookCall, HookFailure, type HookPoint } from "./hook.js";
 import { hookLimits } from "./limits.js";
 
@@ -84,10 +83,7 @@ async function ranWith(
   // One that has ended without reading has heard enough.
   child.stdin.on("error", () => {});
   child.stdin.end(textOf(call));
-  const closed = once(child, "close").catch(() => {});
-  await ended(child, signal);
-  const { exitCode: exit_code } = child;
-  await drained(child, closed);
+  const exit_code = await over(child, signal);
   const { text, isWhole } = stdout();
   return { exit_code, stdout: isWhole ? text : null, stderr: stderr().text };
 }

@@ -25,20 +25,26 @@ export async function started(
   });
 }
 
-/** Resolves when a command has ended or has to be ended. */
-export function ended(child: ChildProcess, signal: AbortSignal): Promise<void> {
+/**
+ * Waits until a command has ended or has to be, and ends what is left of its group; its pipes are let go of once they are
+ * empty, or soon after. Gives its exit code, null where it was ended.
+ */
+export async function over(child: ChildProcess, signal: AbortSignal): Promise<number | null> {
+  const closed = once(child, "close").catch(() => {});
+  await ended(child, signal);
+  const { exitCode } = child;
+  await endGroup(child.pid);
+  await Promise.race([closed, sleep(toolLimits.groupDrainMs, undefined, { ref: false })]);
+  for (const stream of child.stdio) stream?.destroy();
+  return exitCode;
+}
+
+function ended(child: ChildProcess, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     child.on("exit", () => resolve());
     signal.addEventListener("abort", () => resolve());
     if (signal.aborted) resolve();
   });
-}
-
-/** Ends what is left of a command's group, and lets go of its pipes once they are empty, or soon after. */
-export async function drained(child: ChildProcess, closed: Promise<unknown>): Promise<void> {
-  await endGroup(child.pid);
-  await Promise.race([closed, sleep(toolLimits.groupDrainMs, undefined, { ref: false })]);
-  for (const stream of child.stdio) stream?.destroy();
 }
 
 /** Asks all of the group to end, and ends what does not. */

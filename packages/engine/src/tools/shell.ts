@@ -4,7 +4,6 @@
 // (setsid) is out of reach, and all of them are the same user as this one: the shell is for sandboxed machines.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { TextDecoder } from "node:util";
 import type { Tool } from "../tool.js";
@@ -12,7 +11,7 @@ import { ToolFailure } from "../tool.js";
 import { excerptOf } from "./excerpt.js";
 import { checkedTool } from "./input.js";
 import { toolLimits } from "./limits.js";
-import { bareEnvironment, drained, ended, started } from "./process-group.js";
+import { bareEnvironment, over, started } from "./process-group.js";
 
 interface Input {
   readonly command: string;
@@ -64,11 +63,8 @@ export function shellTool(): Tool {
         throw error;
       });
       const output = collect(shell, say);
-      const closed = once(shell, "close").catch(() => {});
       const late = AbortSignal.timeout(Math.ceil(timeout_s * 1000));
-      await ended(shell, AbortSignal.any([signal, late]));
-      const { exitCode: exit_code } = shell;
-      await drained(shell, closed);
+      const exit_code = await over(shell, AbortSignal.any([signal, late]));
       const timed_out = exit_code === null && late.aborted;
       if (exit_code !== null) tellEnd({ kind: "completed", exit_code });
       else {
