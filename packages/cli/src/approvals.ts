@@ -3,7 +3,7 @@
 import { gateway, type StandingApproval } from "@runwire/client";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
-import { listing } from "./terminal.js";
+import { listing, writeFound } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
 import { ageWords } from "./watch/words.js";
 
@@ -28,16 +28,15 @@ export function addApprovals(program: Command): void {
   );
   approvals.action((flags: ApprovalsFlags) =>
     reach(flags, async (endpoint) => {
-      const { session, takeBack, json } = flags;
+      const { session, takeBack } = flags;
       if (takeBack !== undefined) {
         await gateway(endpoint).takeBackApproval(takeBack, session);
         process.stdout.write(`${oneLine(takeBack)} is asked about again\n`);
         return;
       }
       const found = (await gateway(endpoint).approvals(session)).approvals;
-      if (json) for (const one of found) process.stdout.write(`${JSON.stringify(one)}\n`);
-      else if (found.length === 0) process.stderr.write("no tool is approved for more than one call\n");
-      else process.stdout.write(`${listOf(found, Date.now())}\n`);
+      const none = "no tool is approved for more than one call";
+      writeFound(found, flags, none, () => listOf(found, Date.now()));
     }),
   );
 }

@@ -3,7 +3,7 @@
 import { type Checkpoint, type Endpoint, type ForkedRun, gateway } from "@runwire/client";
 import type { Command } from "commander";
 import { addServerOptions, reach, type ServerFlags, sameServer } from "./server-flags.js";
-import { listing } from "./terminal.js";
+import { listing, writeFound } from "./terminal.js";
 import { ageWords } from "./watch/words.js";
 
 interface ForkFlags extends ServerFlags {
@@ -64,9 +64,7 @@ function addCheckpoints(program: Command): void {
   checkpoints.action((run_id: string, flags: ServerFlags & { readonly json?: boolean }) =>
     reach(flags, async (endpoint) => {
       const { checkpoints: found } = await gateway(endpoint).checkpoints(run_id);
-      if (flags.json) for (const one of found) process.stdout.write(`${JSON.stringify(one)}\n`);
-      else if (found.length === 0) process.stderr.write(`${run_id} has no checkpoints\n`);
-      else process.stdout.write(`${checkpointList(found, Date.now())}\n`);
+      writeFound(found, flags, `${run_id} has no checkpoints`, () => checkpointList(found, Date.now()));
     }),
   );
 }

@@ -4,7 +4,7 @@ import { gateway, type RunRecord } from "@runwire/client";
 import { isRunState, type RunState, runStates } from "@runwire/protocol";
 import { type Command, Option } from "commander";
 import { addServerOptions, reach, type ServerFlags } from "./server-flags.js";
-import { type Colour, listing } from "./terminal.js";
+import { type Colour, listing, writeFound } from "./terminal.js";
 import { oneLine } from "./watch/harmless.js";
 import { layOut } from "./watch/line.js";
 import { ageWords } from "./watch/words.js";
@@ -48,17 +48,11 @@ export function addRuns(program: Command): void {
         found.push(...page.runs);
         cursor = page.next ?? undefined;
       } while (cursor !== undefined && found.length < count);
-      if (flags.json) {
-        for (const run of found) process.stdout.write(`${JSON.stringify(run)}\n`);
-        return;
-      }
-      if (found.length === 0) {
-        const hint =
-          flags.state === "awaiting_approval"
-            ? "no run waits for its plan; `runwire inbox` lists what else waits for a person"
-            : "there are no such runs; `runwire run` starts one";
-        process.stderr.write(`${hint}\n`);
-      } else process.stdout.write(`${runList(found, Date.now())}\n`);
+      const none =
+        flags.state === "awaiting_approval"
+          ? "no run waits for its plan; `runwire inbox` lists what else waits for a person"
+          : "there are no such runs; `runwire run` starts one";
+      writeFound(found, flags, none, () => runList(found, Date.now()));
     }),
   );
 }

@@ -26,6 +26,18 @@ export function paintFor(stream: Terminal, env: NodeJS.ProcessEnv): Paint {
   return (colour, text) => `\u001b[${codes[colour]}m${text}\u001b[0m`;
 }
 
+/** What a command has found: one object a line where that was asked for, else a list, or why there is none. */
+export function writeFound(
+  found: readonly object[],
+  { json = false }: { readonly json?: boolean },
+  none: string,
+  list: () => string,
+): void {
+  if (json) for (const one of found) process.stdout.write(`${JSON.stringify(one)}\n`);
+  else if (found.length === 0) process.stderr.write(`${none}\n`);
+  else process.stdout.write(`${list()}\n`);
+}
+
 /** A table where a person reads it, tabs where a program does. */
 export function listing(
   names: readonly string[],
