@@ -1,31 +1,21 @@
 // The agent's checkpoints, and kill -9: what a step names is there, and nothing else is.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Facts, is } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { allEvents, call, control, runPath, startRun } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { openReading, readAll, streamPath } from "./readers.js";
-import { type ServerProcess, startServer } from "./server-process.js";
+import { ownProcess } from "./server-process.js";
 
 const luck = chance("agent-checkpoints");
 const kills = isSoak ? 20 : 2;
 const prompt = "compare two charting libraries and save it";
 const cli = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "runwire-agent-checkpoints-"));
-let server: ServerProcess;
-
-const start = async (): Promise<void> => {
-  server = await startServer([process.execPath, cli, "serve"], folder);
-};
-beforeAll(start);
-afterAll(async () => {
-  await server.kill("SIGTERM");
-  rmSync(folder, { recursive: true });
-});
+const server = ownProcess([process.execPath, cli, "serve"]);
+const { folder } = server;
 
 const workspaceOf = (run_id: string): string => join(folder, "workspaces", "default", run_id);
 const treeOf = (run_id: string): string => join(folder, "checkpoints", "default", run_id);
@@ -46,8 +36,7 @@ describe("a run whose server is killed", () => {
         await Promise.race([reading.ended, reading.until((now) => now.heard.length >= heard)]).catch(
           () => {},
         );
-        await server.kill("SIGKILL");
-        await start();
+        await server.again("SIGKILL");
         await readAll("sse", server.url, streamPath({ run_id }));
         const events = await allEvents(server.url, run_id);
         const steps = events.flatMap((e) => (is(e, "step.boundary") ? [e] : []));

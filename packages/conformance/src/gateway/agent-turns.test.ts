@@ -1,27 +1,14 @@
 // The built-in agent across runs: what it takes up from a fork, and from the turns before.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Event, type Facts, is, limits } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { allEvents, append, call, control, createRun, lifecycle, say, startRun, text } from "./calls.js";
 import { readAll, streamPath } from "./readers.js";
-import { type ServerProcess, startServer } from "./server-process.js";
+import { ownProcess } from "./server-process.js";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-turns-"));
 const cli = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
-let server: ServerProcess;
-
-beforeAll(async () => {
-  server = await startServer([process.execPath, cli, "serve"], folder);
-});
-
-afterAll(async () => {
-  await server.kill("SIGTERM");
-  rmSync(folder, { recursive: true });
-});
+const server = ownProcess([process.execPath, cli, "serve"]);
 
 const start = (asked: Facts): Promise<string> => startRun(server.url, asked);
 

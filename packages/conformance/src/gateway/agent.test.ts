@@ -1,15 +1,14 @@
 // The built-in agent, as people meet it: the demo runs by itself, does what it is told, and survives its server.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Event, type Facts, is } from "@runwire/protocol";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { allEvents, call, control, startRun } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { openReading, readAll, streamPath } from "./readers.js";
-import { type ServerProcess, startServer } from "./server-process.js";
+import { ownProcess } from "./server-process.js";
 
 const luck = chance("agent");
 const kills = isSoak ? 20 : 2;
@@ -20,16 +19,11 @@ const serve = [
 ];
 const prompt = "compare three charting libraries";
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-agent-"));
-let server: ServerProcess;
-
-beforeAll(async () => {
-  server = await startServer(serve, folder);
-});
+const server = ownProcess(serve);
+const { folder } = server;
 
 afterAll(async () => {
   expect(await server.kill("SIGTERM")).toEqual({ code: 0, signal: null });
-  rmSync(folder, { recursive: true });
 });
 
 const start = (asked: Facts = {}): Promise<string> => startRun(server.url, { prompt, ...asked });
@@ -129,8 +123,7 @@ describe("the demo", () => {
       await Promise.race([reading.ended, reading.until(({ heard }) => heard.length >= events)]).catch(
         () => {},
       );
-      await server.kill("SIGKILL");
-      server = await startServer(serve, folder);
+      await server.again("SIGKILL");
       const log = await ended(run_id);
       expect([kill, events, outcome(log)]).toEqual([kill, events, undisturbed]);
       // A call that has started has all of its facts, and each once. [RW-GOVERN-1] [RW-GOVERN-3]
@@ -243,8 +236,7 @@ describe("a question", () => {
       question: "What matters most?",
       choices: expect.arrayContaining(["speed"]),
     });
-    await server.kill("SIGKILL");
-    server = await startServer(serve, folder);
+    await server.again("SIGKILL");
     const answer = await control(server.url, run_id, `clarifications/${asked.clarify_id}`, {
       answer: "speed",
     });
@@ -272,8 +264,7 @@ describe("a dangerous tool", () => {
     const run_id = await start(saving);
     const { approval_id, tool } = await asked(run_id);
     expect(tool).toBe("file.write");
-    await server.kill("SIGKILL");
-    server = await startServer(serve, folder);
+    await server.again("SIGKILL");
     const input = { path: "other.md", content: "shorter" };
     await control(server.url, run_id, `approvals/${approval_id}`, { decision: "once", input });
     const events = await ended(run_id);

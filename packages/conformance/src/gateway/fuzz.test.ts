@@ -1,12 +1,9 @@
 // Random requests on every transport, to a server in a process of its own: it neither ends nor complains, it calls
 // nothing of this its own fault, and a bystander notices nothing.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { arbitraryDraftOf, namedTypes } from "../arbitraries.js";
 import { arbitraryJson, arbitraryText } from "../arbitrary-json.js";
 import { rssBytesOf } from "../proc.js";
@@ -15,7 +12,7 @@ import { call, createRun, lifecycle, runPath, tryAppend } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { streamPath } from "./readers.js";
-import { type ServerProcess, startServer } from "./server-process.js";
+import { ownProcess } from "./server-process.js";
 
 const luck = chance("fuzz");
 const count = isSoak ? 100_000 : 600;
@@ -27,26 +24,18 @@ const heapMegabytesMax = 320;
 /** What a server that has answered all this may keep. */
 const keptBytesMax = 400 * 1024 * 1024;
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-fuzz-"));
 const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
-let server: ServerProcess;
+const heap = `--max-old-space-size=${heapMegabytesMax}`;
+const server = ownProcess([process.execPath, heap, runwire, "serve", "--durability", "os", "--log", "warn"]);
 let url: string;
 let other: Bystander;
 let runs: string[];
 
 beforeAll(async () => {
-  const heap = `--max-old-space-size=${heapMegabytesMax}`;
-  const command = [process.execPath, heap, runwire, "serve", "--durability", "os", "--log", "warn"];
-  server = await startServer(command, folder);
   url = server.url;
   other = await bystander(url);
   runs = await Promise.all(Array.from({ length: 5 }, () => createRun(url)));
   await tryAppend(url, runs[0] as string, [lifecycle("done")]);
-});
-
-afterAll(async () => {
-  await server.kill("SIGTERM");
-  rmSync(folder, { recursive: true });
 });
 
 /** So many, some at once; each says what it was answered. */

@@ -1,7 +1,11 @@
 // The gateway as operators run it: a process of its own that can be told to leave, or be killed.
 
 import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { afterAll, beforeAll } from "vitest";
 
 interface Exit {
   readonly code: number | null;
@@ -60,6 +64,47 @@ export async function startServer(
     kill(signal) {
       child.kill(signal);
       return exited;
+    },
+  };
+}
+
+export interface OwnProcess extends ServerProcess {
+  /** Its data. */
+  readonly folder: string;
+  /** Ends it, and starts it on the same data. */
+  again(signal: NodeJS.Signals, ...flags: readonly string[]): Promise<void>;
+}
+
+/** For a whole test file: there before its tests and gone after them. */
+export function ownProcess(command: readonly string[]): OwnProcess {
+  const folder = mkdtempSync(join(tmpdir(), "runwire-process-"));
+  let running: ServerProcess;
+  beforeAll(async () => {
+    running = await startServer(command, folder);
+  });
+  afterAll(async () => {
+    await running?.kill("SIGTERM");
+    rmSync(folder, { recursive: true });
+  });
+  return {
+    folder,
+    get url() {
+      return running.url;
+    },
+    get pid() {
+      return running.pid;
+    },
+    get exited() {
+      return running.exited;
+    },
+    get stderr() {
+      return running.stderr;
+    },
+    line: (pattern) => running.line(pattern),
+    kill: (signal) => running.kill(signal),
+    async again(signal, ...flags) {
+      await running.kill(signal);
+      running = await startServer(command, folder, flags);
     },
   };
 }

@@ -1,15 +1,12 @@
 // A server that comes back, and all of its readers with it in the same moment.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { rssBytesOf } from "../proc.js";
 import { append, createRun, lifecycle, say, tryAppend } from "./calls.js";
 import { chance, isSoak } from "./chance.js";
 import { openReading, streamPath, wireNames } from "./readers.js";
-import { type ServerProcess, startServer } from "./server-process.js";
+import { ownProcess } from "./server-process.js";
 
 const luck = chance("storm");
 const readerCount = isSoak ? 3000 : 200;
@@ -17,19 +14,8 @@ const eventCount = 500;
 /** For each reader, with what it needs to begin; most of it is Node's. */
 const readerBytesMax = 64 * 1024;
 
-const folder = mkdtempSync(join(tmpdir(), "runwire-storm-"));
 const runwire = fileURLToPath(new URL("../../../cli/bin/runwire.js", import.meta.url));
-const command = [process.execPath, runwire, "serve", "--durability", "os"];
-let server: ServerProcess;
-
-beforeAll(async () => {
-  server = await startServer(command, folder);
-});
-
-afterAll(async () => {
-  await server.kill("SIGTERM");
-  rmSync(folder, { recursive: true });
-});
+const server = ownProcess([process.execPath, runwire, "serve", "--durability", "os"]);
 
 it("every reader of a storm reads the rest of its run, and one too many is told to come later [RW-CURSOR-1] [RW-LIMIT-3]", async () => {
   const run_id = await createRun(server.url);
@@ -37,9 +23,8 @@ it("every reader of a storm reads the rest of its run, and one too many is told 
     say("step.boundary", { step_index, step_kind: "text-only" }),
   );
   await append(server.url, run_id, ...drafts);
-  await server.kill("SIGKILL");
+  await server.again("SIGKILL", "--connections-per-tenant-max", String(readerCount));
 
-  server = await startServer(command, folder, ["--connections-per-tenant-max", String(readerCount)]);
   const bytesBefore = rssBytesOf(server.pid);
   const open = (after: number) =>
     openReading(luck.pick(wireNames), server.url, streamPath({ run_id, dialect: "runwire", after }));
