@@ -1,5 +1,6 @@
 // Gives out answers that have an end. What of one is not taken is kept, so whoever takes nothing of it for long does not
-// get the rest. Streams are not given so: nothing may be all that they have to say.
+// get the rest. Streams are not given so: nothing may be all that they have to say. A replay is written as they are, but
+// it has an end, and is watched like the others.
 
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -13,7 +14,7 @@ import { breakOff, streamOf, whenClosed } from "./closing.js";
 const stalledMs = 60_000;
 
 /** What is given at once; of more it is seen whether some of it was taken. */
-const pieceBytes = 64 * 1024;
+export const pieceBytes = 64 * 1024;
 
 /** A whole text, which the head was written for. */
 export function giveText(res: ServerResponse, text: string): void {
@@ -23,12 +24,12 @@ export function giveText(res: ServerResponse, text: string): void {
     return;
   }
   res.end(text);
-  if (res.writableLength > 0) watch(res);
+  if (res.writableLength > 0) res.on("drain", watch(res));
 }
 
 /** Settles when all of it was taken; throws where it was not. */
 export async function give(res: ServerResponse, body: Readable): Promise<void> {
-  watch(res);
+  res.on("drain", watch(res));
   await pipeline(body, res);
 }
 
@@ -36,7 +37,8 @@ function* piecesOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }
 
-function watch(res: ServerResponse): void {
+/** Breaks an answer off where what this gives is not called for too long: when some of the answer was taken. */
+export function watch(res: ServerResponse): () => void {
   let isBroken = false;
   const timer = setTimeout(() => {
     if (isBroken) streamOf(res)?.session?.destroy();
@@ -45,6 +47,6 @@ function watch(res: ServerResponse): void {
     // Over HTTP/2 that is to be taken, too, and where nothing is the whole connection has stopped.
     timer.refresh();
   }, stalledMs).unref();
-  res.on("drain", () => timer.refresh());
   whenClosed(res, () => clearTimeout(timer));
+  return () => timer.refresh();
 }

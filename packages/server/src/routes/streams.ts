@@ -124,7 +124,7 @@ async function replayRun(rooms: Rooms, call: Call<z.output<typeof replayQuery>>)
   const view = viewOf(query);
   const head = await followableHead(rooms, key, view);
   rooms.metrics.streamBegan("start");
-  const { sink, attach } = httpStream(call, "ndjson", rooms);
+  const { sink, attach } = httpStream(call, "ndjson", rooms, { hasEnd: true });
   attach(
     await openStream(rooms, {
       key,

@@ -4,19 +4,27 @@ import { connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { Duplex } from "node:stream";
 import { RunwireError } from "@runwire/protocol";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Connection } from "../connections.js";
 import { type HttpStream, httpStream } from "./http-stream.js";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const roomBytes = 100;
 let nowMs = 0;
 
-function streamOn(socket: Duplex): HttpStream & { readonly connection: Connection } {
+function streamOn(
+  socket: Duplex,
+  given: { readonly hasEnd?: boolean } = {},
+): HttpStream & { readonly connection: Connection } {
   const res = Object.assign(new EventEmitter(), {
     req: { httpVersion: "1.1" },
     socket,
     flushHeaders() {},
-    destroy() {},
+    destroy: () => socket.destroy(),
+    end: () => socket.end("the end"),
   });
   const added: Connection[] = [];
   const stream = httpStream(
@@ -32,6 +40,7 @@ function streamOn(socket: Duplex): HttpStream & { readonly connection: Connectio
         },
       } as never,
     },
+    given,
   );
   return { ...stream, connection: added[0] as Connection };
 }
@@ -86,6 +95,54 @@ describe("a reader that never reads", () => {
     await drained;
     connection.ping();
     expect(socket.writableLength).toBeGreaterThan(0);
+  });
+});
+
+describe("an answer that has an end", () => {
+  const pieceBytes = 64 * 1024;
+  const large = Buffer.alloc(5 * pieceBytes, "large ");
+
+  /** One whose client takes a piece when it is told to. */
+  function slowSocket(): { readonly socket: Duplex; readonly said: () => string; take(): Promise<void> } {
+    const written: (() => void)[] = [];
+    let said = "";
+    const socket = new Duplex({
+      highWaterMark: roomBytes,
+      read() {},
+      write(chunk, _encoding, done) {
+        said += chunk;
+        written.push(done);
+      },
+    });
+    const take = (): Promise<void> => {
+      written.shift()?.();
+      return new Promise((resolve) => setImmediate(resolve));
+    };
+    return { socket, said: () => said, take };
+  }
+
+  it("goes on while some of a large event is taken, and is broken off where nothing is", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { socket, said, take } = slowSocket();
+    const { sink } = streamOn(socket, { hasEnd: true });
+    sink.send(large, 1);
+    for (let pieces = 1; pieces < 5; pieces++) {
+      expect([said().length, sink.isFull()]).toEqual([pieces * pieceBytes, true]);
+      vi.advanceTimersByTime(59_999);
+      await take();
+    }
+    expect([said(), socket.destroyed]).toEqual([large.toString(), false]);
+    vi.advanceTimersByTime(60_000);
+    expect(socket.destroyed).toBe(true);
+  });
+
+  it("has its last word after all that it had still to say", async () => {
+    const { socket, said, take } = slowSocket();
+    const { sink } = streamOn(socket, { hasEnd: true });
+    sink.send(large, 1);
+    sink.close("finished");
+    for (let pieces = 0; pieces < 5; pieces++) await take();
+    expect(said()).toBe(`${large}the end`);
   });
 });
 

@@ -4,6 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { type Close, keepalive, sseFrame, sseRetry } from "@runwire/protocol";
 import { breakOff, streamOf, whenClosed } from "../http/closing.js";
+import { pieceBytes, watch } from "../http/giving.js";
 import type { Call } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
@@ -16,6 +17,7 @@ const contentTypes = {
   sse: "text/event-stream; charset=utf-8",
   ndjson: "application/x-ndjson; charset=utf-8",
 };
+const nothing = Buffer.alloc(0);
 const signs = { sse: Buffer.from(keepalive), ndjson: Buffer.from("\n") };
 const retryMsMin = 50;
 const retryMsMax = 2000;
@@ -33,10 +35,12 @@ export function isChunked(res: ServerResponse): boolean {
   return res.req.httpVersion === "1.1";
 }
 
+/** One that has an end, as a replay does, is broken off where nothing of it is taken for long. */
 export function httpStream(
   { res, caller, begin }: Pick<Call, "res" | "caller" | "begin">,
   framing: HttpFraming,
   { clock, connections }: Pick<Rooms, "clock" | "connections">,
+  { hasEnd = false } = {},
 ): HttpStream {
   // Where the bytes go: to the connection itself, or to the one stream of it that is ours.
   const socket = streamOf(res) ?? res.socket;
@@ -48,6 +52,9 @@ export function httpStream(
   let isOver = false;
   let letGo: NodeJS.Timeout | undefined;
   let full = false;
+  const taken = hasEnd ? watch(res) : undefined;
+  /** What is still to be written where that is watched: it goes out in pieces, so that it is seen whether some was taken. */
+  let rest: Buffer = nothing;
   const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
 
   begin(200, {
@@ -81,7 +88,8 @@ export function httpStream(
   const drained = (): void => {
     if (!full) return;
     full = false;
-    stream?.drained();
+    writeRest();
+    if (!full) stream?.drained();
   };
   socket?.on("drain", drained);
   whenClosed(res, () => {
@@ -96,8 +104,22 @@ export function httpStream(
     // After its end the connection is the next answer's.
     if (gone || ended || socket === null) return;
     sentMs = clock.monotonic();
-    socket.write(bytes);
-    full = waitsForDrain(socket);
+    if (taken === undefined) {
+      socket.write(bytes);
+      full = waitsForDrain(socket);
+    } else {
+      rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+      writeRest();
+    }
+  }
+
+  function writeRest(): void {
+    if (gone || ended) return;
+    taken?.();
+    for (; rest.length > 0 && !full; rest = rest.subarray(pieceBytes)) {
+      socket?.write(rest.subarray(0, pieceBytes));
+      full = socket !== null && waitsForDrain(socket);
+    }
   }
 
   return {
@@ -116,6 +138,7 @@ export function httpStream(
           const spread = Math.round(retryMsMin + Math.random() * (retryMsMax - retryMsMin));
           write(framed(Buffer.from(sseRetry(spread))));
         }
+        if (rest.length > 0) socket?.write(rest);
         ended = true;
         remove();
         res.end();
