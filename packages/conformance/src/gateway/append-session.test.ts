@@ -1,8 +1,6 @@
 // One long request whose lines are committed as they come, and the lease that an open one renews.
 
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { duplexPair } from "node:stream";
@@ -19,15 +17,17 @@ import {
   eventsOf,
   lifecycle,
   lines,
-  ndjson,
   runPath,
   say,
   text,
 } from "./calls.js";
+import { openSession as openSessionAt, type Session } from "./open-session.js";
 import { readAll, streamPath } from "./readers.js";
 import { underTest } from "./under-test.js";
 
 const server = underTest(startGateway);
+const openSession = (run_id: string, headers?: { readonly [name: string]: string }): Session =>
+  openSessionAt(server.url, run_id, headers);
 
 describe("an append session", () => {
   it("commits as it comes and answers each commit [RW-APPEND-4]", async () => {
@@ -136,51 +136,6 @@ describe("a lease", () => {
     session.destroy();
   });
 });
-
-interface Session {
-  readonly response: Promise<IncomingMessage>;
-  write(bytes: string | Uint8Array): void;
-  end(bytes: string): void;
-  /** The next line of the answer, or undefined at its end. */
-  answer(): Promise<unknown>;
-  destroy(): void;
-}
-
-function openSession(run_id: string, headers: { readonly [name: string]: string } = {}): Session {
-  const req: ClientRequest = request(server.url + runPath(run_id, "events"), {
-    method: "POST",
-    agent: false,
-    headers: { ...ndjson, "Transfer-Encoding": "chunked", ...headers },
-  });
-  req.on("error", () => {});
-  req.flushHeaders();
-  const response = once(req, "response").then(([res]) => res as IncomingMessage);
-  const answers = response.then((res) => linesOf(res));
-  return {
-    response,
-    write: (bytes) => void req.write(bytes),
-    end: (bytes) => void req.end(bytes),
-    async answer() {
-      const { value } = await (await answers).next();
-      return value === undefined ? undefined : JSON.parse(value as string);
-    },
-    destroy: () => void req.destroy(),
-  };
-}
-
-async function* linesOf(res: IncomingMessage): AsyncGenerator<string, undefined> {
-  let rest = "";
-  try {
-    for await (const chunk of res.setEncoding("utf8")) {
-      const parts = (rest + chunk).split("\n");
-      rest = parts.pop() ?? "";
-      yield* parts;
-    }
-  } catch {
-    // A connection that broke has no more lines.
-  }
-  return undefined;
-}
 
 describe("a producer that reads none of its answers", () => {
   it("is read no further, and goes on once it does", async () => {
