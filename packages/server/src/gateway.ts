@@ -63,6 +63,7 @@ import { startSweeper } from "./sweeper.js";
 import { transcripts } from "./transcripts.js";
 import { webSockets } from "./transports/websocket.js";
 import { seldom, storeObserver } from "./trouble.js";
+import { turns } from "./turns.js";
 import { version } from "./version.js";
 
 /** A running server; its process can write runs and follow them without a socket. */
@@ -186,6 +187,7 @@ async function startOn(
     transcripts: folded,
     snapshots: begun,
     encodings: marked,
+    turns: turns(),
     hub: followed,
     blobs,
     ingest: writer,

@@ -13,6 +13,7 @@ import type { Settings } from "./settings.js";
 import type { Snapshots } from "./snapshots.js";
 import type { Store } from "./store.js";
 import type { Transcripts } from "./transcripts.js";
+import type { Turns } from "./turns.js";
 
 /** What routes and transports are handed; `gateway.ts` alone puts it together. */
 export interface Rooms {
@@ -25,6 +26,8 @@ export interface Rooms {
   readonly transcripts: Transcripts;
   readonly snapshots: Snapshots;
   readonly encodings: Encodings;
+  /** Of appends whose messages are read by what the log says before them. */
+  readonly turns: Turns;
   readonly blobs: CountedBlobs;
   readonly connections: Connections;
   readonly retention: Retention;

@@ -17,8 +17,9 @@ export function openSession(
   url: string,
   run_id: string,
   headers: { readonly [name: string]: string } = {},
+  dialect = "runwire",
 ): Session {
-  const req: ClientRequest = request(url + runPath(run_id, "events"), {
+  const req: ClientRequest = request(url + runPath(run_id, `events?dialect=${dialect}`), {
     method: "POST",
     agent: false,
     headers: { ...ndjson, "Transfer-Encoding": "chunked", ...headers },

@@ -10,11 +10,13 @@ import {
   createRun,
   eventsOf,
   lifecycle,
+  lines,
   messageOf,
   runPath,
   text,
   tryAppend,
 } from "./calls.js";
+import { openSession } from "./open-session.js";
 import { underTest } from "./under-test.js";
 
 const server = underTest(startGateway);
@@ -69,6 +71,51 @@ describe("a producer with a number", () => {
     expect(await idsOf("tool.start")).toEqual(await idsOf("tool.call"));
     expect(await idsOf("tool.end")).toEqual(await idsOf("tool.call"));
   });
+
+  it.each(["batches", "sessions"] as const)(
+    "says calls without ids at the same time as others do, in %s, and each gets an id that no other has [RW-LOOM-4]",
+    async (how) => {
+      const run_id = await createRun(server.url);
+      const names = ["a", "b", "c", "d", "e"];
+      /** A call of a tool that no other producer has, so that it is known whose its end is. */
+      const callBy = (name: string, result: string): readonly object[] => [
+        { type: "tool_call", name, arguments: {} },
+        { type: "tool_start", name },
+        { type: "tool_end", name, result, is_error: false },
+      ];
+      const headersOf = (id: string, seq: number) => claimHeaders({ id, epoch: 1, seq });
+      const sessions = new Map(
+        names.map((id) => [id, openSession(server.url, run_id, headersOf(id, 1), "loom")]),
+      );
+      for (const [i, result] of ["1", "2", "3"].entries()) {
+        const said = names.map(async (id) => {
+          const seq = 1 + 3 * i;
+          if (how === "batches") {
+            const path = runPath(run_id, "events?dialect=loom");
+            const { status } = await call(server.url, "POST", path, callBy(id, result), headersOf(id, seq));
+            expect(status).toBe(200);
+            return;
+          }
+          const session = sessions.get(id);
+          session?.write(lines(callBy(id, result)));
+          for (let stored = 0; stored < seq + 2; ) {
+            const told = (await session?.answer()) as { readonly last_producer_seq: number };
+            expect(told).toHaveProperty("last_producer_seq");
+            stored = told.last_producer_seq;
+          }
+        });
+        await Promise.all(said);
+      }
+      for (const session of sessions.values()) session.destroy();
+      const idsOf = async (type: string): Promise<readonly unknown[]> =>
+        (await eventsOf(server.url, run_id, type)).map(({ payload }) => (payload as Facts).call_id).sort();
+      const ids = await idsOf("tool.call");
+      expect(ids).toHaveLength(3 * names.length);
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(await idsOf("tool.start")).toEqual(ids);
+      expect(await idsOf("tool.end")).toEqual(ids);
+    },
+  );
 
   it("is refused with a gap 409, with an old epoch 403, and takes over with a new one [RW-APPEND-5]", async () => {
     const run_id = await createRun(server.url);

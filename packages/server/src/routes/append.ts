@@ -120,9 +120,19 @@ export async function appendBatch(
     throw new RunwireError("KAI-REQUEST-SIZE-0001", `a batch may have ${batchEventsMax} events`);
   }
   rooms.quotas.appending(key.tenant, values.length);
-  const read = await draftReader(rooms, key, dialect, claim);
-  const drafts = values.flatMap(({ value, where }) => read(value, where));
-  return rooms.ingest.append(key, drafts, claim);
+  return inTurn(rooms, key, dialect, async () => {
+    const read = await draftReader(rooms, key, dialect, claim);
+    const drafts = values.flatMap(({ value, where }) => read(value, where));
+    return rooms.ingest.append(key, drafts, claim);
+  });
+}
+
+/**
+ * Reads messages and stores what they mean. Where they are read by what the log says before them nobody else's may come
+ * between the two: two calls without ids would get the same one.
+ */
+export function inTurn<T>(rooms: Rooms, key: RunKey, dialect: Dialect, act: () => Promise<T>): Promise<T> {
+  return dialect.decoderAfter === undefined ? act() : rooms.turns.take(key, act);
 }
 
 /** Drafts of one JSON value, for a run. The log's own dialect needs no message in between. */

@@ -9,7 +9,7 @@ import type { Call } from "../http/route.js";
 import type { ProducerClaim } from "../log/accept.js";
 import { toldOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
-import { draftReader } from "../routes/append.js";
+import { draftReader, inTurn } from "../routes/append.js";
 import { drained } from "./draining.js";
 import { type SessionLines, sessionLines } from "./session-lines.js";
 
@@ -20,7 +20,9 @@ export async function appendSession(
   claim: ProducerClaim | undefined,
 ): Promise<void> {
   const { ingest, store, connections, settings, quotas, report } = rooms;
-  const read = await draftReader(rooms, key, dialect, claim);
+  let read = await draftReader(rooms, key, dialect, claim);
+  /** Where the log ended after what was last read and stored. */
+  let stoodAt: number | undefined;
   // It may have begun while the run was looked up; whoever leaves tells those that are open by then, and no other.
   if (connections.leaving) throw new RunwireError("KAI-STREAM-LEAVING-0001");
   begin(200, { "Content-Type": "application/x-ndjson; charset=utf-8", "Cache-Control": "no-cache" });
@@ -40,16 +42,21 @@ export async function appendSession(
   let line = 0;
   let seq = claim?.seq ?? 0;
 
+  const claimNow = (): ProducerClaim | undefined => claim && { ...claim, seq };
+
   async function append(drafts: readonly Draft[]): Promise<void> {
-    const at = claim === undefined ? undefined : { ...claim, seq };
-    const { last_pos, last_producer_seq } = await ingest.append(key, drafts, at);
+    const { last_pos, last_producer_seq } = await ingest.append(key, drafts, claimNow());
     seq += drafts.length;
+    stoodAt = last_pos;
     const answer = last_producer_seq === undefined ? { last_pos } : { last_pos, last_producer_seq };
     res.write(`${JSON.stringify(answer)}\n`);
   }
 
   /** What came together is committed together; where that is refused, line by line up to the one that is. */
   async function commit(come: SessionLines): Promise<void> {
+    // What others have said since then may be what a line goes on from.
+    if (dialect.decoderAfter !== undefined && (await store.head(key))?.views.full.pos !== stoodAt)
+      read = await draftReader(rooms, key, dialect, claimNow());
     const good: { readonly where: string; readonly drafts: readonly Draft[] }[] = [];
     let bad: unknown = come.bad?.at(`line ${line + come.lines.length + 1}`);
     for (const text of come.lines) {
@@ -83,9 +90,9 @@ export async function appendSession(
 
   try {
     for await (const chunk of untilLeaving(req, res, ending.signal)) {
-      await commit(reader.push(chunk));
+      await inTurn(rooms, key, dialect, () => commit(reader.push(chunk)));
     }
-    await commit(reader.end());
+    await inTurn(rooms, key, dialect, () => commit(reader.end()));
   } catch (error) {
     res.write(`${JSON.stringify(toldOf(report, error, requestId))}\n`);
   } finally {
