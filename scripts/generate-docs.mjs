@@ -178,9 +178,9 @@ Before a stream has begun, an error is an HTTP status with this body:
 { "error": { "code": "KAI-RUN-MISSING-0001", "message": "run not found: run_01K…", "retry": false } }
 \`\`\`
 
-After it has begun, an error is how the stream ends: a WebSocket close code, or an end without a terminal
-event; the gRPC status is what it will be there. "–" under WebSocket means that the connection stays open. "Retry" says whether the same
-request may succeed later.
+A WebSocket that cannot be opened is refused in the same way. After a stream has begun, an error is how it ends: a
+WebSocket close code, or an end without a terminal event; the gRPC status is what it will be there. "–" under WebSocket
+means that no open connection ends because of it. "Retry" says whether the same request may succeed later.
 
 ${sections.join("\n")}`;
 }

@@ -4,7 +4,7 @@
 export interface ErrorRow {
   /** HTTP status before a stream has begun. */
   readonly status: number;
-  /** WebSocket close code, where the connection ends because of it. */
+  /** WebSocket close code, where an open connection ends because of it. What is refused before that has its status. */
   readonly close?: number;
   /** gRPC status name. */
   readonly grpc: string;
@@ -25,7 +25,6 @@ export const errorTable = {
   },
   "KAI-STREAM-CONN-0002": {
     status: 410,
-    close: 4410,
     grpc: "OUT_OF_RANGE",
     retry: false,
     title: "replay window expired",
@@ -47,7 +46,6 @@ export const errorTable = {
   },
   "KAI-STREAM-PROTO-0001": {
     status: 422,
-    close: 4400,
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "malformed event",
@@ -55,7 +53,6 @@ export const errorTable = {
   },
   "KAI-STREAM-PROTO-0002": {
     status: 422,
-    close: 4400,
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "unknown event type",
@@ -70,7 +67,6 @@ export const errorTable = {
   },
   "KAI-STREAM-PARAM-0001": {
     status: 400,
-    close: 4400,
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "bad parameter",
@@ -101,7 +97,6 @@ export const errorTable = {
   },
   "KAI-RUN-MISSING-0001": {
     status: 404,
-    close: 4404,
     grpc: "NOT_FOUND",
     retry: false,
     title: "run not found",
@@ -249,7 +244,6 @@ export const errorTable = {
   },
   "KAI-PRODUCER-FENCED-0001": {
     status: 403,
-    close: 4403,
     grpc: "PERMISSION_DENIED",
     retry: false,
     title: "producer fenced",
@@ -264,7 +258,6 @@ export const errorTable = {
   },
   "KAI-AUTH-TOKEN-0001": {
     status: 401,
-    close: 4401,
     grpc: "UNAUTHENTICATED",
     retry: false,
     title: "credentials needed",
@@ -272,7 +265,6 @@ export const errorTable = {
   },
   "KAI-AUTH-TOKEN-0002": {
     status: 401,
-    close: 4401,
     grpc: "UNAUTHENTICATED",
     retry: false,
     title: "credentials refused",
@@ -288,7 +280,6 @@ export const errorTable = {
   },
   "KAI-AUTH-SCOPE-0001": {
     status: 403,
-    close: 4403,
     grpc: "PERMISSION_DENIED",
     retry: false,
     title: "scope missing",
@@ -296,7 +287,6 @@ export const errorTable = {
   },
   "KAI-AUTH-URL-0001": {
     status: 400,
-    close: 4400,
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "credentials in the address",
@@ -304,7 +294,6 @@ export const errorTable = {
   },
   "KAI-AUTH-TICKET-0001": {
     status: 401,
-    close: 4401,
     grpc: "UNAUTHENTICATED",
     retry: false,
     title: "stream ticket refused",
@@ -319,7 +308,6 @@ export const errorTable = {
   },
   "KAI-AUTH-JWKS-0001": {
     status: 503,
-    close: 1013,
     grpc: "UNAVAILABLE",
     retry: true,
     title: "signing keys unreachable",
@@ -327,7 +315,7 @@ export const errorTable = {
   },
   "KAI-REQUEST-BODY-0001": {
     status: 400,
-    close: 4400,
+    close: 1007,
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "malformed request body",
@@ -364,7 +352,6 @@ export const errorTable = {
   },
   "KAI-REQUEST-PATH-0001": {
     status: 404,
-    close: 4404,
     grpc: "UNIMPLEMENTED",
     retry: false,
     title: "no such route",
@@ -393,7 +380,6 @@ export const errorTable = {
   },
   "KAI-REQUEST-HOST-0001": {
     status: 403,
-    close: 4403,
     grpc: "PERMISSION_DENIED",
     retry: false,
     title: "host or origin refused",
@@ -401,7 +387,6 @@ export const errorTable = {
   },
   "KAI-LIMIT-RATE-0001": {
     status: 429,
-    close: 4429,
     grpc: "RESOURCE_EXHAUSTED",
     retry: true,
     title: "too fast",
@@ -409,7 +394,6 @@ export const errorTable = {
   },
   "KAI-LIMIT-CONNECTIONS-0001": {
     status: 429,
-    close: 4429,
     grpc: "RESOURCE_EXHAUSTED",
     retry: true,
     title: "too many connections",
@@ -460,7 +444,7 @@ export const errorTable = {
   },
   "KAI-SERVER-STORE-0001": {
     status: 503,
-    close: 1013,
+    close: 1011,
     grpc: "UNAVAILABLE",
     retry: true,
     title: "store unavailable",

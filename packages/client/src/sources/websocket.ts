@@ -149,8 +149,9 @@ function errorOfClose(code: number, reason: string): RunwireError {
   const told = /^KAI-[A-Z]+-[A-Z]+-\d{4}/.exec(reason)?.[0];
   if (isErrorCode(told))
     return new RunwireError(told, reason.slice(told.length).replace(/^[:\s]+/, "") || undefined);
-  const rows = Object.entries(errorTable) as [ErrorCode, { readonly close?: number }][];
-  const row = rows.find(([, { close }]) => close === code);
+  // Such a code is an HTTP status and 4000.
+  const rows = Object.entries(errorTable) as [ErrorCode, { readonly status: number }][];
+  const row = rows.find(([, { status }]) => status === code - 4000);
   return new RunwireError(row?.[0] ?? "KAI-STREAM-PARAM-0001", `socket closed with ${code} ${reason}`.trim());
 }
 

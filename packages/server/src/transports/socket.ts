@@ -14,7 +14,12 @@ import { drained, waitsForDrain } from "./draining.js";
 const messageBytesMax = 64 * 1024;
 /** A client that leaves this much unread is answered no more until it has read. */
 const unreadBytesMax = 64 * 1024;
-const closeCodes: { readonly [C in Close]: number } = { finished: 1000, leaving: 1012, broken: 1011 };
+const closeCodes: { readonly [C in Close]: number } = {
+  finished: 1000,
+  leaving: errorTable["KAI-STREAM-LEAVING-0001"].close,
+  broken: errorTable["KAI-SERVER-BUG-0001"].close,
+};
+const binaryFrame = errorTable["KAI-STREAM-FRAME-0001"];
 
 /** `isSpoken` says which of the subprotocols that a client offers is taken. */
 export function acceptor(
@@ -138,7 +143,7 @@ export function socketSink(
     stream?.drained();
   });
   ws.on("message", (_data, isBinary) => {
-    if (isBinary) end(1003, errorTable["KAI-STREAM-FRAME-0001"].title);
+    if (isBinary) end(binaryFrame.close, binaryFrame.title);
   });
   // A broken frame is answered by the library with its close code; the stream then ends like any other.
   ws.on("error", () => {});
