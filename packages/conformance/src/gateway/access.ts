@@ -241,6 +241,24 @@ export function questionFor(
   return { method, path: filled, ...(body === undefined ? {} : { body }) };
 }
 
+/** Over HTTP, and as a WebSocket where that is a way to ask. */
+export function ways(
+  route: RouteUnderTest,
+  params?: { readonly [name: string]: string },
+): readonly Question[] {
+  const question = questionFor(route, params);
+  return route.method === "GET" ? [question, { ...question, upgrade: true }] : [question];
+}
+
+/** Everything at once would be refused by the machine, not by the gate. */
+export async function each<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  const rest = [...items];
+  const worker = async (): Promise<void> => {
+    for (let item = rest.pop(); item !== undefined; item = rest.pop()) await act(item);
+  };
+  await Promise.all(Array.from({ length: 8 }, worker));
+}
+
 /** A value that a schema takes: what it asks for, and what may be anything. */
 function exampleOf(schema: Schema, named: { readonly [name: string]: Schema }): unknown {
   const {
