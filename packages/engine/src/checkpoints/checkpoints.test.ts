@@ -511,6 +511,17 @@ describe("restoring", () => {
     expect(openFiles()).not.toContain(fileOf(run.run_id, id));
   });
 
+  it("and listing tell of a disk that does not let them look, and of no bug", async () => {
+    const { run } = await live();
+    const id = await taken(run);
+    // Not a missing folder: one that cannot be looked into.
+    rmSync(checkpointsOf(run.run_id), { recursive: true });
+    writeFileSync(checkpointsOf(run.run_id), "");
+    const told = { code: "KAI-SERVER-STORE-0001", message: expect.stringContaining("ENOTDIR") };
+    await expect(places.restore(run, id)).rejects.toMatchObject(told);
+    await expect(places.kept(run)).rejects.toMatchObject(told);
+  });
+
   it("takes no name but a checkpoint's, and only of its own run", async () => {
     const [one, other] = [await live(), await live()];
     const id = await taken(one.run);

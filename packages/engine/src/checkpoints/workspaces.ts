@@ -11,6 +11,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { idSource, messageOf, RunwireError } from "@runwire/protocol";
 import type { AgentHost, Restored, RunKey, RunRecord } from "@runwire/server";
+import { nullIfMissing } from "../missing.js";
 import { checkpointLimits as limits } from "./limits.js";
 import { isCheckpointId, namesIn, shelf, type TreeMember } from "./shelf.js";
 import { snapshots } from "./snapshot.js";
@@ -106,26 +107,38 @@ export function workspaces(host: AgentHost): Workspaces {
         .catch((error: unknown) =>
           report("warn", "checkpoints not settled", { run_id: run.run_id, error: messageOf(error) }),
         ),
-    kept: checkpoints.kept,
+    kept: (run) =>
+      checkpoints.kept(run).catch((cause: unknown) => {
+        throw refusal(cause, `the checkpoints of ${run.run_id} cannot be listed`);
+      }),
 
     async restore(run, checkpoint_id) {
       if (!isCheckpointId(checkpoint_id)) return undefined;
       // Open, it stays whole even where its name goes.
-      const file = await open(checkpoints.fileOf(run, checkpoint_id)).catch(undefinedIfMissing);
-      if (file === undefined) return undefined;
+      const why = `${checkpoint_id} was not restored`;
+      const file = await open(checkpoints.fileOf(run, checkpoint_id))
+        .catch(nullIfMissing)
+        .catch((cause: unknown) => {
+          throw refusal(cause, why);
+        });
+      if (file === null) return undefined;
       const { tenant } = run;
       const run_id = ids.next("run", clock.now());
       const folder = folderOf({ tenant, root_id: run_id });
       held.add(folder);
+      // What cannot be removed now is no tree's, and the next round tries again.
+      const leave = async (): Promise<void> => {
+        await forget([{ tenant, run_id }]).catch(() => {});
+        held.delete(folder);
+      };
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
         await pipeline(file.createReadStream(), createGunzip(), (bytes) =>
           unpack(bytes as AsyncIterable<Buffer>, folder, isSynced),
         );
       } catch (cause) {
-        await forget([{ tenant, run_id }]);
-        held.delete(folder);
-        throw refusal(cause, checkpoint_id);
+        await leave();
+        throw refusal(cause, why);
       } finally {
         // Where nothing was read of it, nobody else has.
         await file.close();
@@ -134,8 +147,8 @@ export function workspaces(host: AgentHost): Workspaces {
         run_id,
         async settle(outcome) {
           // Where whoever asked does not know whether the run is there, the next round asks the store.
-          if (outcome === "refused") await forget([{ tenant, run_id }]);
-          held.delete(folder);
+          if (outcome === "refused") await leave();
+          else held.delete(folder);
         },
       };
     },
@@ -175,17 +188,12 @@ async function unlock(folder: string): Promise<void> {
     if (found.isDirectory()) await unlock(join(folder, found.name));
 }
 
-function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
-}
-
-function refusal(cause: unknown, checkpoint_id: string): RunwireError {
+function refusal(cause: unknown, why: string): RunwireError {
   const { errno, code } = cause as NodeJS.ErrnoException;
   const told = { cause };
-  if (code === "ENOSPC" || code === "EDQUOT")
-    return new RunwireError("KAI-SERVER-STORE-0002", `${checkpoint_id} was not restored`, told);
+  if (code === "ENOSPC" || code === "EDQUOT") return new RunwireError("KAI-SERVER-STORE-0002", why, told);
   // The system's own errors are negative; whatever else it is, the file does not hold what was written.
   if (errno !== undefined && errno < 0 && code?.startsWith("Z_") !== true)
-    return new RunwireError("KAI-SERVER-STORE-0001", `${checkpoint_id} was not restored: ${code}`, told);
-  return new RunwireError("KAI-SERVER-STORE-0003", checkpoint_id, told);
+    return new RunwireError("KAI-SERVER-STORE-0001", `${why}: ${code}`, told);
+  return new RunwireError("KAI-SERVER-STORE-0003", why, told);
 }
