@@ -22,7 +22,6 @@ export function addServe(program: Command): void {
     ]);
     const gateway = await startGateway(settings, systemClock, builtInAgent(process.env, settings));
     const { dataFolder, durability } = settings;
-    process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
     const signals = ["SIGTERM", "SIGINT"] as const;
     const leave = (): void => {
       // Asked twice, it is ended as any process is: what was answered is on disk.
@@ -33,5 +32,7 @@ export function addServe(program: Command): void {
       );
     };
     for (const signal of signals) process.on(signal, leave);
+    // Last: whoever reads it may tell the server to leave in the next moment.
+    process.stdout.write(`runwire listening on ${gateway.url}, data in ${dataFolder} (${durability})\n`);
   });
 }

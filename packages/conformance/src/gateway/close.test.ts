@@ -203,6 +203,16 @@ describe("a server that leaves", () => {
     rmSync(data, { recursive: true });
   });
 
+  it("leaves also where it is told so as soon as it says that it listens", async () => {
+    const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
+    for (let i = 0; i < (isSoak ? 50 : 3); i++) {
+      const leaving = await startServer(serve, data);
+      leaving.kill("SIGTERM");
+      expect(await leaving.exited).toEqual({ code: 0, signal: null });
+    }
+    rmSync(data, { recursive: true });
+  });
+
   it("is ended at once where it is told again, and what it answered is kept", async () => {
     const data = mkdtempSync(join(tmpdir(), "runwire-leaving-"));
     const leaving = await startServer(serve, data, longGrace);
