@@ -27,7 +27,7 @@ import { type ServerProcess, startServer } from "./server-process.js";
 import { freshChildId, joined } from "./story.js";
 
 const luck = chance("crash");
-const rounds = isSoak ? 50 : 5;
+const rounds = isSoak ? 300 : 5;
 const producers = 8;
 /** What a log of this size may add to a start. */
 const recoveryMsMax = isSoak ? 2000 : 1000;
@@ -150,7 +150,7 @@ describe("a server that is killed", () => {
     const producing = Promise.all(all.map(produce));
     for (let round = 0; round < rounds; round++) {
       // Somewhere in the work: after some more acknowledgements, and a moment that differs.
-      const due = acks + luck.whole(1, 60);
+      const due = acks + luck.whole(1, luck.pick([5, 5, 60]));
       while (acks < due) await elapse(1);
       await elapse(luck.whole(0, 15));
       await killAndRestart();
