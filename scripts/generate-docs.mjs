@@ -178,9 +178,10 @@ Before a stream has begun, an error is an HTTP status with this body:
 { "error": { "code": "KAI-RUN-MISSING-0001", "message": "run not found: run_01K…", "retry": false } }
 \`\`\`
 
-A WebSocket that cannot be opened is refused in the same way. After a stream has begun, an error is how it ends: a
-WebSocket close code, or an end without a terminal event; the gRPC status is what it will be there. "–" under WebSocket
-means that no open connection ends because of it. "Retry" says whether the same request may succeed later.
+After a stream has begun, an error is how it ends: a WebSocket close code, or an end without a terminal event; the gRPC
+status is what it will be there. A WebSocket that cannot be read is closed so at once; "–" means that none is closed because
+of it, and that one which cannot be opened is refused with the status. "Retry" says whether the same request may succeed
+later.
 
 ${sections.join("\n")}`;
 }

@@ -65,8 +65,8 @@ function foreign(again: boolean, detail: string, cause?: unknown): RunwireError 
   return new RunwireError(code, detail, { cause });
 }
 
-// A message travels as `title: detail`, and the error puts its title in front again.
-function detailOf(code: ErrorCode, message: string): string | undefined {
+/** A message travels as `title: detail`, and the error puts its title in front again. */
+export function detailOf(code: ErrorCode, message: string): string | undefined {
   const { title } = errorTable[code];
   if (message === "" || message === title) return undefined;
   return message.startsWith(`${title}: `) ? message.slice(title.length + 2) : message;

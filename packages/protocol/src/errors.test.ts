@@ -24,17 +24,17 @@ const grpcNames = new Set([
 const agreed: {
   readonly [status: number]: { readonly close: readonly number[]; readonly grpc: readonly string[] };
 } = {
-  400: { close: [1003, 1007], grpc: ["INVALID_ARGUMENT"] },
+  400: { close: [4400, 1003, 1007], grpc: ["INVALID_ARGUMENT"] },
   401: { close: [4401], grpc: ["UNAUTHENTICATED"] },
   403: { close: [], grpc: ["PERMISSION_DENIED"] },
-  404: { close: [], grpc: ["NOT_FOUND", "UNIMPLEMENTED"] },
+  404: { close: [4404], grpc: ["NOT_FOUND", "UNIMPLEMENTED"] },
   409: { close: [], grpc: ["ABORTED", "FAILED_PRECONDITION"] },
-  410: { close: [], grpc: ["OUT_OF_RANGE"] },
+  410: { close: [4410], grpc: ["OUT_OF_RANGE"] },
   413: { close: [1009], grpc: ["RESOURCE_EXHAUSTED"] },
   422: { close: [], grpc: ["INVALID_ARGUMENT"] },
-  429: { close: [], grpc: ["RESOURCE_EXHAUSTED"] },
+  429: { close: [4429], grpc: ["RESOURCE_EXHAUSTED"] },
   500: { close: [1011], grpc: ["INTERNAL"] },
-  503: { close: [1011, 1012], grpc: ["UNAVAILABLE"] },
+  503: { close: [1012, 1013], grpc: ["UNAVAILABLE"] },
   507: { close: [], grpc: ["RESOURCE_EXHAUSTED"] },
 };
 

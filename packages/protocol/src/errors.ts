@@ -4,7 +4,7 @@
 export interface ErrorRow {
   /** HTTP status before a stream has begun. */
   readonly status: number;
-  /** WebSocket close code, where an open connection ends because of it. What is refused before that has its status. */
+  /** WebSocket close code, where a connection ends because of it. A refusal with 401 or 403 is never one: it has a status. */
   readonly close?: number;
   /** gRPC status name. */
   readonly grpc: string;
@@ -25,6 +25,7 @@ export const errorTable = {
   },
   "KAI-STREAM-CONN-0002": {
     status: 410,
+    close: 4410,
     grpc: "OUT_OF_RANGE",
     retry: false,
     title: "replay window expired",
@@ -67,6 +68,7 @@ export const errorTable = {
   },
   "KAI-STREAM-PARAM-0001": {
     status: 400,
+    close: 4400,
     grpc: "INVALID_ARGUMENT",
     retry: false,
     title: "bad parameter",
@@ -97,6 +99,7 @@ export const errorTable = {
   },
   "KAI-RUN-MISSING-0001": {
     status: 404,
+    close: 4404,
     grpc: "NOT_FOUND",
     retry: false,
     title: "run not found",
@@ -387,6 +390,7 @@ export const errorTable = {
   },
   "KAI-LIMIT-RATE-0001": {
     status: 429,
+    close: 4429,
     grpc: "RESOURCE_EXHAUSTED",
     retry: true,
     title: "too fast",
@@ -394,6 +398,7 @@ export const errorTable = {
   },
   "KAI-LIMIT-CONNECTIONS-0001": {
     status: 429,
+    close: 4429,
     grpc: "RESOURCE_EXHAUSTED",
     retry: true,
     title: "too many connections",
@@ -444,7 +449,7 @@ export const errorTable = {
   },
   "KAI-SERVER-STORE-0001": {
     status: 503,
-    close: 1011,
+    close: 1013,
     grpc: "UNAVAILABLE",
     retry: true,
     title: "store unavailable",

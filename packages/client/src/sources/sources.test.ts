@@ -190,9 +190,22 @@ describe("over WebSocket", () => {
     [4404, "", "KAI-RUN-MISSING-0001"],
     [4410, "", "KAI-STREAM-CONN-0002"],
     [4403, "KAI-PRODUCER-FENCED-0001: another", "KAI-PRODUCER-FENCED-0001"],
+    [1011, "KAI-SERVER-STORE-0003: stored data is damaged", "KAI-SERVER-STORE-0003"],
   ])("a close with %i %s is thrown with its code", async (code, reason, expected) => {
     const { base } = await serve([{ kind: "close", after: 2, code, reason }]);
     await expect(readAll(socket(base))).rejects.toMatchObject({ code: expected });
+  });
+
+  test("what a close says of itself is what the error says", async () => {
+    const reason = "KAI-RUN-MISSING-0001: run not found: run_1";
+    const { base } = await serve([{ kind: "close", after: 0, code: 4404, reason }]);
+    await expect(readAll(socket(base))).rejects.toThrow(/^run not found: run_1$/);
+  });
+
+  test("a close that may be otherwise next time is not the end", async () => {
+    const reason = "KAI-LIMIT-CONNECTIONS-0001: too many connections";
+    const { base } = await serve([{ kind: "close", after: 0, code: 4429, reason }]);
+    expect(await readAll(socket(base))).toEqual(log);
   });
 
   test.each([1000, 1011, 1012, 1013, 4429])("a close with %i in the middle is not the end", async (code) => {

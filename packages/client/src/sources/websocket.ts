@@ -5,6 +5,7 @@ import { type ErrorCode, errorTable, isErrorCode, type Message, RunwireError } f
 import { unlessAborted } from "../abort.js";
 import { ask, urlOf } from "../http.js";
 import { limits } from "../limits.js";
+import { detailOf } from "../refusal.js";
 import { dialectOf, endingOf, pagesOf, type RunStreamOptions, runStreamPath } from "./run-stream.js";
 import type { Batches, Cursors, Ending, Source } from "./source.js";
 
@@ -141,21 +142,22 @@ function endingOfClose(code: number, reason: string, heard: boolean): Ending {
   if (code === 1012) return { close: "leaving" };
   // The credential has ended in mid-stream; the next connection asks for a ticket anew.
   if (code === errorTable["KAI-AUTH-TOKEN-0003"].close) return { close: "leaving" };
-  if (code >= 4400 && code < 4500 && code !== 4429) throw errorOfClose(code, reason);
-  return { close: "broken", cause: new Error(`socket closed with ${code} ${reason}`) };
+  const error = errorOfClose(code, reason);
+  if (error?.row.retry === false) throw error;
+  return { close: "broken", cause: error ?? new Error(`socket closed with ${code} ${reason}`.trim()) };
 }
 
-function errorOfClose(code: number, reason: string): RunwireError {
-  const told = /^KAI-[A-Z]+-[A-Z]+-\d{4}/.exec(reason)?.[0];
-  if (isErrorCode(told))
-    return new RunwireError(told, reason.slice(told.length).replace(/^[:\s]+/, "") || undefined);
-  // Such a code is an HTTP status and 4000.
-  const rows = Object.entries(errorTable) as [ErrorCode, { readonly status: number }][];
-  const row = rows.find(([, { status }]) => status === code - 4000);
+/** A server of ours says `code: message`; others may close with its number alone. */
+function errorOfClose(code: number, reason: string): RunwireError | undefined {
+  const [said = "", told] = /^(KAI-[A-Z]+-[A-Z]+-\d{4})[:\s]*/.exec(reason) ?? [];
+  if (isErrorCode(told)) return new RunwireError(told, detailOf(told, reason.slice(said.length)));
+  if (code < 4400 || code > 4499) return undefined;
+  const rows = Object.entries(errorTable) as [ErrorCode, { readonly close?: number }][];
+  const row = rows.find(([, { close }]) => close === code);
   return new RunwireError(row?.[0] ?? "KAI-STREAM-PARAM-0001", `socket closed with ${code} ${reason}`.trim());
 }
 
-/** A socket never says why its upgrade was refused, so the same address, with the same ticket, is asked for over HTTP. */
+/** No page hears why an upgrade was refused, so the same address, with the same ticket, is asked for over HTTP. */
 async function whyRefused(
   stream: WebSocketStreamOptions,
   path: string,

@@ -85,14 +85,12 @@ export function requestText(
 }
 
 /** What asks for a WebSocket. */
-export const upgradeHeaders = {
-  Connection: "Upgrade",
-  Upgrade: "websocket",
-  "Sec-WebSocket-Version": "13",
-  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-};
-
-export const upgradeLines = Object.entries(upgradeHeaders).map(([name, value]) => `${name}: ${value}`);
+export const upgradeLines = [
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Version: 13",
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
 
 /** The body of an answer that came in chunks, without their sizes. */
 export function dechunked(answer: string): string {

@@ -2,9 +2,10 @@
 // reading keeps what it heard and how its connection ended; tests wait on it instead of sleeping.
 
 import { get, type IncomingMessage } from "node:http";
-import { type Event, endsRun } from "@runwire/protocol";
+import { type Event, endsRun, errorTable } from "@runwire/protocol";
 import { createParser } from "eventsource-parser";
 import { WebSocket } from "ws";
+import { refusalIn } from "./refusal-in.js";
 
 export const wireNames = ["sse", "ndjson", "websocket"] as const;
 export type WireName = (typeof wireNames)[number];
@@ -23,12 +24,13 @@ export interface Ending {
 }
 
 export interface Reading {
+  /** Of a WebSocket that was opened only to say why it cannot be read, the status that others are told it with. */
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   /** What has been heard so far, and the same parsed. */
   readonly heard: readonly Heard[];
   readonly events: readonly Event[];
-  /** The body as it came, on SSE and NDJSON. */
+  /** The body as it came, on SSE and NDJSON; why a WebSocket cannot be read. */
   readonly text: string;
   readonly retryMs: number | null;
   readonly ended: Promise<Ending>;
@@ -96,17 +98,19 @@ interface Keeper {
   hear(message: Heard): void;
   take(text: string): void;
   retry(ms: number): void;
+  turnedAway(status: number, reason: string): void;
   end(ending: Ending): void;
 }
 
 function keeper(
-  status: number,
+  answered: number,
   headers: IncomingMessage["headers"],
   act: { send(message: unknown): void; stop(): void },
 ): Keeper {
   const heard: Heard[] = [];
   const events: Event[] = [];
   const texts: string[] = [];
+  let status = answered;
   let retryMs: number | null = null;
   let ending: Ending | undefined;
   let finish: (ending: Ending) => void = () => {};
@@ -118,7 +122,9 @@ function keeper(
     for (const one of [...waiting]) one();
   };
   const reading: Reading = {
-    status,
+    get status() {
+      return status;
+    },
     headers,
     heard,
     events,
@@ -156,6 +162,10 @@ function keeper(
     },
     retry(ms) {
       retryMs = ms;
+    },
+    turnedAway(known, reason) {
+      status = known;
+      texts.push(reason);
     },
     end(how) {
       if (ending !== undefined) return;
@@ -231,7 +241,11 @@ function openSocket(address: string, headers: { readonly [name: string]: string 
       });
       ws.on("message", (data) => keep.hear({ data: String(data) }));
       ws.on("error", () => {});
-      ws.on("close", (code) => keep.end({ clean: code !== 1006, code }));
+      ws.on("close", (code, reason) => {
+        const told = refusalIn(reason);
+        if (told !== undefined) keep.turnedAway(errorTable[told].status, String(reason));
+        keep.end({ clean: code !== 1006, code });
+      });
       ws.once("open", () => resolve(keep.reading));
     });
   });

@@ -30,6 +30,7 @@ import {
 import { type Call, type Found, type Question, type Reply, type Route, router } from "./route.js";
 import type { Tls } from "./tls.js";
 import { afterOthers, hasTurn, mayWait, ownTurn } from "./turn.js";
+import { isToldByClose, turnAway } from "./turning-away.js";
 
 export interface HttpOptions {
   readonly routes: readonly Route[];
@@ -45,6 +46,7 @@ export interface HttpOptions {
 export function httpServer(options: HttpOptions): Server {
   const { routes, settings, tls, gate, quotas, isLeaving, report, accounts } = options;
   const { find, methods } = router(routes);
+  const socketPaths = new Set(routes.filter(({ upgrade }) => upgrade !== null).map(({ path }) => path));
   const understood = routes.flatMap(({ headers }) => Object.keys(headers));
   const { check: checkFront, headers: guardsOf, preflight } = front(settings, understood);
   // A query that is not there says the same every time.
@@ -219,7 +221,11 @@ export function httpServer(options: HttpOptions): Server {
         return;
       }
       account.refused(told);
-      refuse(socket, told, account.requestId, guardsOf(req));
+      const { requestId, route } = account;
+      const withStatus = (why: RunwireError): void => refuse(socket, why, requestId, guardsOf(req));
+      if (socketPaths.has(route ?? "") && isToldByClose(told))
+        turnAway({ req, socket, head, requestId }, told).catch(withStatus);
+      else withStatus(told);
     });
   }
 
@@ -231,12 +237,12 @@ export function httpServer(options: HttpOptions): Server {
     accepted: () => void,
   ): Promise<void> {
     checkFront(req);
-    if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { path, query } = split(req);
     const onClose = (release: () => void): void => whenClosed(socket, release);
     const { route, question, caller } = await admit(req, path, query, "GET", account, onClose);
     if (route.upgrade === null)
       throw new RunwireError("KAI-REQUEST-PATH-0001", "no WebSocket is served here");
+    if (isLeaving()) throw new RunwireError("KAI-STREAM-LEAVING-0001");
     const { requestId } = account;
     const { tenant } = caller;
     const run = runOf(route, question, tenant);

@@ -1,17 +1,15 @@
-// What all WebSockets have in common: the handshake, a place to write to, and messages that are obeyed one by one.
+// What all WebSockets have in common: how they are opened, a place to write to, and messages that are obeyed one by one.
 
-import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type Close, errorTable, RunwireError } from "@runwire/protocol";
-import { type WebSocket, WebSocketServer } from "ws";
-import { requestIdHeader } from "../http/account.js";
+import { type Close, errorTable } from "@runwire/protocol";
+import type { WebSocket } from "ws";
+import { handshake } from "../http/handshake.js";
 import type { Upgrade } from "../http/route.js";
 import { stackOf } from "../report.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
 import { drained, waitsForDrain } from "./draining.js";
 
-const messageBytesMax = 64 * 1024;
 /** A client that leaves this much unread is answered no more until it has read. */
 const unreadBytesMax = 64 * 1024;
 const closeCodes: { readonly [C in Close]: number } = {
@@ -25,37 +23,15 @@ const binaryFrame = errorTable["KAI-STREAM-FRAME-0001"];
 export function acceptor(
   isSpoken: (protocol: string) => boolean,
 ): (upgrade: Upgrade<unknown>) => Promise<WebSocket> {
-  const server = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: messageBytesMax,
-    // Done below: the library answers every ping, also of a client that reads none of the answers.
-    autoPong: false,
-    handleProtocols: (offered) => [...offered].find(isSpoken) ?? false,
-  });
-
-  // Node gives the handshake no response of its own to put a header on, or to refuse it with.
-  const requestIds = new WeakMap<IncomingMessage, string>();
-  server.on("headers", (headers, req) => {
-    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
-  });
-  const refusals = new WeakMap<IncomingMessage, (error: RunwireError) => void>();
-  server.on("wsClientError", ({ message }, _socket, req) => {
-    refusals.get(req)?.(new RunwireError("KAI-STREAM-FRAME-0002", message));
-  });
-
-  return ({ req, socket, head, requestId, accepted }) =>
-    new Promise((resolve, reject) => {
-      requestIds.set(req, requestId);
-      refusals.set(req, reject);
-      server.handleUpgrade(req, socket, head, (ws) => {
-        accepted();
-        ws.on("ping", (data) => {
-          if (ws.bufferedAmount < unreadBytesMax) ws.pong(data);
-        });
-        resolve(ws);
-      });
+  const open = handshake((offered) => [...offered].find(isSpoken));
+  return async (upgrade) => {
+    const ws = await open(upgrade);
+    upgrade.accepted();
+    ws.on("ping", (data) => {
+      if (ws.bufferedAmount < unreadBytesMax) ws.pong(data);
     });
+    return ws;
+  };
 }
 
 /**
