@@ -1,4 +1,5 @@
-import { createServer } from "node:http";
+import { once } from "node:events";
+import { createServer, get, type IncomingMessage } from "node:http";
 import { expect, it } from "vitest";
 import { listen } from "./listening.js";
 
@@ -20,4 +21,17 @@ it("an address that is taken is told to whoever wanted it, and to nobody else", 
   await expect(listen(createServer(), "127.0.0.1", first.port, failed)).rejects.toThrow("is taken");
   expect(told).toEqual([]);
   await first.close(0);
+});
+
+it("an answer that is written and not yet taken is taken in the end, and no idle connection is waited for", async () => {
+  const body = Buffer.alloc(32 * 1024 * 1024);
+  const server = createServer((_req, res) => res.end(body));
+  const door = await listen(server, "127.0.0.1", 0, () => {});
+  const asking = get({ host: "127.0.0.1", port: door.port, headers: { connection: "keep-alive" } });
+  const [answer] = (await once(asking, "response")) as [IncomingMessage];
+  const closed = door.close(600_000);
+  let bytes = 0;
+  for await (const piece of answer) bytes += (piece as Buffer).length;
+  expect(bytes).toBe(body.length);
+  await closed;
 });

@@ -3,6 +3,7 @@
 import type { Server } from "node:http";
 import type { Http2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
+import { whoseTurn } from "./turn.js";
 
 export interface Listening {
   readonly port: number;
@@ -27,10 +28,21 @@ export async function listen(
   // Node forgets a connection that became a WebSocket; a server that leaves must not.
   const sockets = new Set<Socket>();
   const sessions = new Set<Http2Session>();
+  // Over TLS there are two for each: of bytes, and of what they say.
+  const spoken = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
+  server.on("secureConnection", (socket: Socket) => {
+    spoken.add(socket);
+    socket.once("close", () => spoken.delete(socket));
+  });
+  // Node takes a connection for idle as soon as its answer is written, and would cut off what is still to be taken of it.
+  const closeIdle = server.closeIdleConnections?.bind(server);
+  server.closeIdleConnections = () => {
+    if (![...sockets, ...spoken].some(isTaking)) closeIdle?.();
+  };
   server.on("session", (session: Http2Session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
@@ -55,7 +67,7 @@ export async function listen(
       // Those too that did not come through the door, of which Node knows nothing.
       const left = [...sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve)));
       // Those that become idle later, too: nobody waits for a client's keep-alive. HTTP/2 looks after its own.
-      const idle = setInterval(() => server.closeIdleConnections?.(), idleLookMs);
+      const idle = setInterval(() => server.closeIdleConnections(), idleLookMs);
       for (const session of sessions) session.close();
       const grace = setTimeout(() => {
         for (const socket of sockets) socket.destroy();
@@ -66,6 +78,11 @@ export async function listen(
       clearTimeout(grace);
     },
   };
+}
+
+/** Until all of it is taken, the answer that was written last has the connection. */
+function isTaking(socket: Socket): boolean {
+  return whoseTurn(socket)?.writableEnded === true;
 }
 
 function refusal(error: NodeJS.ErrnoException, host: string, port: number): Error {
