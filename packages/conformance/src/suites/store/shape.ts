@@ -5,7 +5,8 @@ import { type Draft, type Event, type Facts, limits, nodeTexts } from "@runwire/
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { arbitraryRun } from "../../arbitrary-runs.js";
-import { expectSoundTree, saidBy, views, wholeLog } from "./soundness.js";
+import { saidBy } from "./shaping.js";
+import { expectSoundTree, views, wholeLog } from "./soundness.js";
 import { treeOf } from "./tree.js";
 import { caseCount, codeOf, freshIds, newRun, onTrial, type Trial } from "./trial.js";
 import type { Key, Open } from "./under-test.js";

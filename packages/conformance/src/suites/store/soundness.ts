@@ -2,25 +2,21 @@
 //
 //   numbers   pos 1, 2, 3 …; seq counts core events; ids ascend; the end is last; the head agrees
 //   mirrors   an ancestor's log holds each descendant's log: same ids, same text, same order
-//   shape     between two control events of a run the default log says, group by group, what the full log
-//             says; at the end it lacks exactly what the head calls pending
-//   pace      text and reasoning of a run that none of its control events separates or flushes are 100 ms apart
+//   shape     see shaping.ts; at the end the default log lacks exactly what the head calls pending
 //   meaning   with nothing pending, both views fold to the same transcript
 
 import {
-  type Draft,
   emptyTranscript,
   endsRun,
-  flowOf,
   isCore,
   isFinal,
-  limits,
   reduce,
   type StoredEvent,
   type Transcript,
   type View,
 } from "@runwire/protocol";
 import { expect } from "vitest";
+import { shaping } from "./shaping.js";
 import { treeOf } from "./tree.js";
 import type { HeadUnderTest, Key, RunUnderTest, StoreUnderTest } from "./under-test.js";
 
@@ -53,7 +49,7 @@ interface Log {
 }
 
 export interface SoundnessOptions {
-  /** Whether the clock only went forward: the pace is promised only then. */
+  /** Whether the clock only went forward. One that went back tells nothing of the pace. */
   readonly steadyClock?: boolean;
 }
 
@@ -79,8 +75,7 @@ export async function expectSoundTree(
   for (const log of logs.values()) {
     for (const view of views) expectNumbers(log, view);
     expectMirrors(logs, log);
-    expectShape(log);
-    if (steadyClock) expectPace(log);
+    expectShape(log, steadyClock);
     const below = [...logs.values()].filter((other) => isAtOrBelow(logs, other.run, log.run.run_id));
     if (below.every(({ head }) => head.groups.length === 0)) expectOneMeaning(log);
   }
@@ -139,64 +134,10 @@ function isAtOrBelow(logs: ReadonlyMap<string, Log>, run: RunUnderTest, run_id: 
   return false;
 }
 
-function expectShape({ head, ...log }: Log): void {
-  const full = stretches(log.full);
-  const shaped = stretches(log.default);
-  const open = shaped.at(-1);
-  for (const { type, payload, text, chunks } of head.groups) {
-    const pending = chunks === null ? { ...payload, text } : { ...payload, chunks };
-    if (open !== undefined) join(open.groups, { type, payload: pending } as Draft);
-  }
-  expect(shaped).toEqual(full);
-}
-
-interface Stretch {
-  /** The control event it begins with. */
-  readonly after: string;
-  readonly groups: { [group: string]: string };
-}
-
-/** A run's own events between its control events, each stretch joined per group. */
-function stretches(events: readonly StoredEvent[]): readonly Stretch[] {
-  const found: Stretch[] = [{ after: "", groups: {} }];
-  for (const e of events) {
-    if (e.child_id !== null) continue;
-    if (flowOf(e.type) === "control") found.push({ after: e.id, groups: {} });
-    else join(found.at(-1)?.groups ?? {}, e);
-  }
-  return found;
-}
-
-function join(groups: { [group: string]: string }, { type, payload }: Pick<Draft, "type" | "payload">): void {
-  const said = saidBy(type, payload);
-  if (said === "") return;
-  const { call_id = null, process_id = null } = payload as { call_id?: unknown; process_id?: unknown };
-  const group = JSON.stringify([type, call_id, type === "process.output" ? process_id : null]);
-  groups[group] = (groups[group] ?? "") + said;
-}
-
-/** What a delta says, so that joining is concatenation. */
-export function saidBy(type: string, payload: object): string {
-  const { text = "", chunks = [] } = payload as { text?: string; chunks?: readonly string[] };
-  return type === "audio.delta" ? chunks.map((chunk) => `${JSON.stringify(chunk)},`).join("") : text;
-}
-
-function expectPace({ run, default: events }: Log): void {
-  const own = events.filter(({ child_id }) => child_id === null);
-  let saidMs = Number.NEGATIVE_INFINITY;
-  for (const [i, e] of own.entries()) {
-    const flow = flowOf(e.type);
-    if (flow === "control") saidMs = Number.NEGATIVE_INFINITY;
-    if (flow !== "core-delta") continue;
-    const ms = Date.parse(e.ts);
-    const large = saidBy(e.type, e.payload).length >= limits.groupBytesMax;
-    // What is pending goes out in front of the run's next control event, however soon that comes.
-    const next = own.slice(i + 1).find(({ type }) => flowOf(type) === "control");
-    if (!large && next?.ts !== e.ts && ms - saidMs < limits.tickMs) {
-      expect.fail(`${run.run_id}: ${e.type} at ${e.pos} comes ${ms - saidMs} ms after the one before it`);
-    }
-    saidMs = ms;
-  }
+function expectShape({ head, run, ...log }: Log, steadyClock: boolean): void {
+  const law = shaping(run.run_id, steadyClock);
+  for (const view of ["full", "default"] as const) for (const e of log[view]) law.take(view, e);
+  law.expectPending(head.groups);
 }
 
 function expectOneMeaning(log: Log): void {
