@@ -141,7 +141,7 @@ export function bearer(token: string): { readonly Authorization: string } {
   return { Authorization: `Bearer ${token}` };
 }
 
-type CreateKey = (
+export type CreateKey = (
   path: string,
   wish: {
     readonly tenant: string;
@@ -242,8 +242,12 @@ interface Document {
 }
 
 export async function routesOf(url: string): Promise<readonly RouteUnderTest[]> {
-  const { body } = await ask(url, { path: "/openapi.json" });
-  const { paths, components } = body as unknown as Document;
+  return routesIn((await ask(url, { path: "/openapi.json" })).body);
+}
+
+/** Those of a server's own document. */
+export function routesIn(openapi: unknown): readonly RouteUnderTest[] {
+  const { paths, components } = openapi as Document;
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([lower, operation]): RouteUnderTest => {
       const method = lower.toUpperCase();

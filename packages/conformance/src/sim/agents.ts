@@ -4,9 +4,10 @@
 import { type Event, type Facts, is } from "@runwire/protocol";
 import { expect } from "vitest";
 import { runIsOver } from "./people.js";
-import { tenant, type World } from "./world.js";
+import type { World } from "./world.js";
 
 export interface Work {
+  readonly tenant: string;
   readonly run_id: string;
   readonly prompt: string;
 }
@@ -15,11 +16,12 @@ export const prompts = ["compare three charting libraries", "tell me about uPlot
 
 export async function work(world: World, name: string, prompt: string): Promise<Work> {
   const { run_id } = await world.persistently(() => world.api.createRun({ prompt }, `work-${name}`));
+  const { tenant } = world;
   world.roots.push({ tenant, run_id });
   world.begin(`${name} is done`, async () => {
     while (!(await runIsOver(world, run_id))) await world.sleep(world.whole(500, 5000));
   });
-  return { run_id, prompt };
+  return { tenant, run_id, prompt };
 }
 
 /** Somebody who stops it, now and then, and lets it go on. */

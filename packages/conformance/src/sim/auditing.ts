@@ -4,12 +4,15 @@
 //   kept      what could once be read is there for good, under the same number, also after a crash
 //   numbers   pos 1, 2, 3 …; seq counts core events; ids ascend; nothing follows the end
 //   mirrors   an ancestor has as many events of a run as the run itself, and the same last one
+//   shape     the default log says what the full one says, and in time (suites/store/shaping.ts)
+//   tenants   a run holds nothing of another tenant's
 //   answers   a request is resolved once
 //
 // The rest of what is true of a tree (suites/store/soundness.ts) costs a whole reading, and is looked at now and then.
 
 import { endsRun, isCore, type StoredEvent, type View } from "@runwire/protocol";
 import { expect } from "vitest";
+import { type Shaping, shaping } from "../suites/store/shaping.js";
 import { views } from "../suites/store/soundness.js";
 import { treeOf } from "../suites/store/tree.js";
 import type { Key, StoreUnderTest } from "../suites/store/under-test.js";
@@ -21,7 +24,7 @@ export interface Auditor {
   /** Reads these trees, and all that was known, from the start, as whoever comes after a restart. */
   lookAgain(store: StoreUnderTest, roots: readonly Key[]): Promise<void>;
   /** What is known of a log; nothing where it never was, or was erased. */
-  log(run_id: string, view: View): readonly StoredEvent[];
+  log(key: Key, view: View): readonly StoredEvent[];
 }
 
 interface Known {
@@ -36,10 +39,16 @@ interface KnownRun {
   readonly parent_id: string | null;
   readonly views: { readonly [V in View]: Known };
   readonly resolved: Set<string>;
+  readonly shaping: Shaping;
 }
 
 const readBytes = 256 * 1024;
 const nothing: readonly StoredEvent[] = [];
+/** What the default log says must have been said. */
+const fullFirst: readonly View[] = ["full", "default"];
+
+/** Ids are a tenant's own. */
+const nameOf = ({ tenant, run_id }: Key): string => `${tenant}/${run_id}`;
 
 export function auditor(): Auditor {
   const runs = new Map<string, KnownRun>();
@@ -49,21 +58,22 @@ export function auditor(): Auditor {
     const head = await store.head(key);
     if (head === undefined) {
       // It was erased, or what had been begun was not stored after all: then nobody can have read it.
-      if (runs.has(key.run_id)) expect(await store.isErased(key), `${key.run_id} is gone`).toBe(true);
-      runs.delete(key.run_id);
+      if (runs.has(nameOf(key))) expect(await store.isErased(key), `${nameOf(key)} is gone`).toBe(true);
+      runs.delete(nameOf(key));
       return;
     }
-    const known = runs.get(key.run_id) ?? begun(key, head.run.parent_id);
-    runs.set(key.run_id, known);
-    for (const view of views) {
+    const known = runs.get(nameOf(key)) ?? begun(key, head.run.parent_id);
+    runs.set(nameOf(key), known);
+    for (const view of fullFirst) {
       const { events } = known.views[view];
       for (;;) {
         const { events: cut } = await store.read(key, view, events.length, readBytes);
         if (cut.length === 0) break;
         for (const e of cut) take(known, view, e);
       }
-      expect(events.length, `${key.run_id}, ${view}: its head agrees`).toBe(head.views[view].pos);
+      expect(events.length, `${nameOf(key)}, ${view}: its head agrees`).toBe(head.views[view].pos);
     }
+    known.shaping.expectPending(head.groups);
   }
 
   function take(known: KnownRun, view: View, e: StoredEvent): void {
@@ -71,10 +81,12 @@ export function auditor(): Auditor {
     const last = log.events.at(-1);
     if (isCore(e.type)) log.seq += 1;
     const isNext = e.pos === log.events.length + 1 && e.seq === log.seq && e.id > (last?.id ?? "");
-    if (!isNext || (last !== undefined && endsRun(last)))
+    if (!isNext || e.run_id !== known.key.run_id || (last !== undefined && endsRun(last)))
       throw new Error(
-        `${known.key.run_id}, ${view}: ${e.type} ${e.pos}/${e.seq} ${e.id} after ${last?.type} ${last?.pos}/${last?.seq} ${last?.id}`,
+        `${nameOf(known.key)}, ${view}: ${e.type} ${e.pos}/${e.seq} ${e.id} after ${last?.type} ${last?.pos}/${last?.seq} ${last?.id}`,
       );
+    expectOwn(known.key, e);
+    known.shaping.take(view, e);
     log.events.push(e);
     const by = log.by.get(e.child_id);
     log.by.set(e.child_id, { count: (by?.count ?? 0) + 1, lastId: e.id });
@@ -85,16 +97,16 @@ export function auditor(): Auditor {
     const { approval_id, clarify_id } = payload as { approval_id?: string; clarify_id?: string };
     const id = approval_id ?? clarify_id;
     if (!type.endsWith(".resolved") || id === undefined) return;
-    expect(resolved.has(id), `${id} of ${key.run_id} is resolved twice`).toBe(false);
+    expect(resolved.has(id), `${id} of ${nameOf(key)} is resolved twice`).toBe(false);
     resolved.add(id);
   }
 
   function expectMirrored(run: KnownRun): void {
     for (let at = run.parent_id; at !== null; ) {
-      const above = runs.get(at);
-      if (above === undefined) throw new Error(`${run.key.run_id} is below ${at}, which is not there`);
+      const above = runs.get(nameOf({ ...run.key, run_id: at }));
+      if (above === undefined) throw new Error(`${nameOf(run.key)} is below ${at}, which is not there`);
       for (const view of views)
-        expect(above.views[view].by.get(run.key.run_id), `${run.key.run_id} in ${at}, ${view}`).toEqual(
+        expect(above.views[view].by.get(run.key.run_id), `${nameOf(run.key)} in ${at}, ${view}`).toEqual(
           run.views[view].by.get(null),
         );
       at = above.parent_id;
@@ -106,40 +118,55 @@ export function auditor(): Auditor {
     const keys = [...moved.values()].filter(({ run_id }) => !run_id.startsWith("feed:"));
     moved.clear();
     for (const key of keys) await readOn(store, key);
-    for (const { run_id } of keys) {
-      const run = runs.get(run_id);
+    for (const key of keys) {
+      const run = runs.get(nameOf(key));
       if (run !== undefined) expectMirrored(run);
     }
   }
 
   return {
-    moved: (key) => void moved.set(key.run_id, key),
+    moved: (key) => void moved.set(nameOf(key), key),
     look,
     async lookAgain(store, roots) {
       const before = new Map(runs);
       runs.clear();
       // Some of what was stored last, nobody has been told of.
       for (const root of roots)
-        for (const { tenant, run_id } of await treeOf(store, root)) moved.set(run_id, { tenant, run_id });
-      for (const { key } of before.values()) moved.set(key.run_id, key);
+        for (const { tenant, run_id } of await treeOf(store, root)) {
+          const key = { tenant, run_id };
+          moved.set(nameOf(key), key);
+        }
+      for (const [name, { key }] of before) moved.set(name, key);
       await look(store);
-      for (const [run_id, known] of before) {
+      for (const [name, known] of before) {
         if (await store.isErased(known.key)) continue;
         for (const view of views) {
           const once = known.views[view].events.map(({ id }) => id);
-          const now = (runs.get(run_id)?.views[view].events ?? []).slice(0, once.length);
+          const now = (runs.get(name)?.views[view].events ?? []).slice(0, once.length);
           expect(
             now.map(({ id }) => id),
-            `${run_id}, ${view}: what was once there`,
+            `${name}, ${view}: what was once there`,
           ).toEqual(once);
         }
       }
     },
-    log: (run_id, view) => runs.get(run_id)?.views[view].events ?? nothing,
+    log: (key, view) => runs.get(nameOf(key))?.views[view].events ?? nothing,
   };
 }
 
 function begun(key: Key, parent_id: string | null): KnownRun {
   const none = (): Known => ({ events: [], seq: 0, by: new Map() });
-  return { key, parent_id, views: { default: none(), full: none() }, resolved: new Set() };
+  return {
+    key,
+    parent_id,
+    views: { default: none(), full: none() },
+    resolved: new Set(),
+    shaping: shaping(nameOf(key), false),
+  };
+}
+
+/** What a producer says names its tenant (see `own` in producing.ts). */
+function expectOwn(key: Key, { id, type, payload }: StoredEvent): void {
+  const { whose = key.tenant } = payload as { whose?: unknown };
+  if (whose !== key.tenant) throw new Error(`${nameOf(key)} has ${type} ${id} of ${whose}`);
 }

@@ -9,7 +9,7 @@ import type { Life } from "./lives.js";
 import { server } from "./network.js";
 import { produce } from "./producing.js";
 import { read } from "./reading.js";
-import { tenant, type World } from "./world.js";
+import type { World } from "./world.js";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -23,7 +23,7 @@ export interface Day {
 }
 
 export function day(hours: number): Day {
-  const ended: { readonly run_id: string; readonly atMs: number }[] = [];
+  const ended: (Key & { readonly atMs: number })[] = [];
   let overMs = 0;
 
   const life: Life = (world, told) => {
@@ -53,7 +53,7 @@ export function day(hours: number): Day {
         const made = await produce(world, `short-${hour}`, short(hour));
         while ((await world.persistently(() => world.api.getRun(made.run_id))).state !== "done")
           await world.sleep(1000);
-        ended.push({ run_id: made.run_id, atMs: world.time.ms });
+        ended.push({ tenant: made.tenant, run_id: made.run_id, atMs: world.time.ms });
         await world.sleep(2 * hourMs);
       }
       overMs = world.time.ms;
@@ -73,7 +73,7 @@ export function day(hours: number): Day {
   return {
     life,
     async expectKept(isErased) {
-      for (const { run_id, atMs } of ended) {
+      for (const { tenant, run_id, atMs } of ended) {
         const ageMs = overMs - atMs;
         const isOld = ageMs > retentionDays * 24 * hourMs;
         // What a clock that was set, or a server that stood still, leaves open is not decided here.

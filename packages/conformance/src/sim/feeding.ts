@@ -3,14 +3,17 @@
 import { followRuns, type RunChange } from "@runwire/client";
 import { type Event, isFinal } from "@runwire/protocol";
 import { expect } from "vitest";
+import { expectOwn } from "./strangers.js";
 import type { World } from "./world.js";
 
 export interface Feeding {
+  readonly tenant: string;
   readonly heard: readonly RunChange[];
 }
 
 export function followList(world: World, name: string): Feeding {
   const heard: RunChange[] = [];
+  const shown = expectOwn(world);
   world.accompany(`${name} of the list`, async (signal) => {
     const { time, endpoint } = world;
     for (;;) {
@@ -25,6 +28,8 @@ export function followList(world: World, name: string): Feeding {
             throw new Error(`the list says ${change.pos}, and ${next} was next`);
           if (change.kind === "snapshot" && heard.length > 0) throw new Error("the list began anew");
           heard.push(change);
+          if (change.kind === "change") shown(change.run_id);
+          else for (const { root_id } of change.runs) shown(root_id);
         }
         batches += 1;
         if (batches >= patience) break;
@@ -32,7 +37,7 @@ export function followList(world: World, name: string): Feeding {
       await world.sleep(world.whole(0, 3000));
     }
   });
-  return { heard };
+  return { tenant: world.tenant, heard };
 }
 
 /** What was heard after its snapshot is what the feed holds there; it may not have come to the end. */

@@ -1,14 +1,18 @@
 // What happens in a world: who writes, who reads, who answers, and what breaks. Each is a function of the dice alone.
 
-import type { Event } from "@runwire/protocol";
+import type { Event, View } from "@runwire/protocol";
+import type { Key } from "../suites/store/under-test.js";
 import { expectWorked, interrupt, prompts, type Work, work } from "./agents.js";
+import { writeAndErase } from "./erasing.js";
 import { expectFed, type Feeding, followList } from "./feeding.js";
+import { expectBounded, heavyStory, readLossy, stopping } from "./lagging.js";
 import { server } from "./network.js";
 import { type Decision, decide, expectDecided } from "./people.js";
 import { expectProduced, type Production, produce, story } from "./producing.js";
 import { expectHeard, type Reading, read, readMany } from "./reading.js";
+import { intrude, lookThrough } from "./strangers.js";
 import { isThere, produceTree } from "./trees.js";
-import type { World } from "./world.js";
+import type { Circumstances, World } from "./world.js";
 
 /** What everybody did and heard, to be compared with the logs in the end. */
 export interface Told {
@@ -16,7 +20,7 @@ export interface Told {
   /** Of a part of a tree: its run may have ended in any way. */
   readonly parts: Production[];
   readonly readings: Reading[];
-  readonly decisions: { readonly run_id: string; readonly of: readonly Decision[] }[];
+  readonly decisions: (Key & { readonly of: readonly Decision[] })[];
   readonly works: Work[];
   readonly feedings: Feeding[];
 }
@@ -38,9 +42,9 @@ const runs: Life = (world, told) => {
     world.begin(`run ${i}`, async () => {
       const approvals = [`appr_${i}_a`, `appr_${i}_b`];
       const production = await produce(world, `run-${i}`, story(world, world.whole(10, 150), approvals));
-      const { run_id } = production;
+      const { tenant, run_id } = production;
       told.productions.push(production);
-      told.decisions.push({ run_id, of: decide(world, run_id, approvals, world.whole(1, 3)) });
+      told.decisions.push({ tenant, run_id, of: decide(world, run_id, approvals, world.whole(1, 3)) });
       for (let r = world.whole(1, 4); r > 0; r--) {
         await world.sleep(world.whole(0, 3000));
         told.readings.push(read(world, `${r} of run ${i}`, run_id));
@@ -109,8 +113,68 @@ const agents: Life = (world, told) => {
 
 const laptops = ["a laptop"] as const;
 
-export const lives = { runs, trees, agents } as const;
+/** Tenants who do the same at the same time: their children, requests, producers and keys have the same ids. */
+const tenants: Life = (world, told) => {
+  for (const mine of world.tenants) {
+    const { tenant } = mine;
+    told.feedings.push(followList(mine, "a reader"));
+    lookThrough(mine, "somebody");
+    intrude(mine, "somebody");
+    mine.begin("tree", async () => {
+      const tree = await produceTree(mine, "tree", mine.whole(20, 100), (one) => told.parts.push(one));
+      const { run_id } = tree.production;
+      told.productions.push(tree.production);
+      told.readings.push(read(mine, "of the tree", run_id));
+      for (const child_id of tree.children.slice(0, 2))
+        if (await isThere(mine, child_id, run_id)) told.readings.push(read(mine, `of ${child_id}`, child_id));
+      const there: string[] = [];
+      for (const child_id of tree.children.slice(0, 5))
+        if (await isThere(mine, child_id, run_id)) there.push(child_id);
+      told.readings.push(...readMany(mine, "in the tree", [run_id, ...there]));
+    });
+    mine.begin("requests", async () => {
+      const approvals = ["appr_1_a", "appr_1_b"];
+      const asking = await produce(mine, "asking", story(mine, mine.whole(10, 80), approvals));
+      const { run_id } = asking;
+      told.productions.push(asking);
+      told.decisions.push({ tenant, run_id, of: decide(mine, run_id, approvals, mine.whole(1, 2)) });
+      told.readings.push(read(mine, "of what asks", run_id));
+    });
+    mine.begin("what is erased", () => writeAndErase(mine, "erased"));
+  }
+  chaos(world, true);
+};
+
+/** Readers that stop, each in its own way, while megabytes are written. */
+const laggards: Life = (world, told) => {
+  world.begin("a heavy run", async () => {
+    const drafts = heavyStory(world, world.whole(2, 5) * 1_000_000);
+    const heavy = await produce(world, "heavy", drafts, { everyMs: world.whole(10, 40) });
+    const { run_id } = heavy;
+    told.productions.push(heavy);
+    told.readings.push(read(world, "beside", run_id));
+    for (const name of ["one", "another"]) readLossy(world, name, run_id);
+    for (const backpressure of ["drop", "lossless"] as const) {
+      const name = `that stops, ${backpressure}`;
+      const tap = stopping(world, name, run_id);
+      if (backpressure === "lossless") expectBounded(world, name, heavy, tap);
+      told.readings.push(read(world, name, run_id, { tap, backpressure }));
+    }
+  });
+  chaos(world, true);
+};
+
+export const lives = { runs, trees, agents, tenants, laggards } as const;
 export type LifeName = keyof typeof lives;
+
+const slowly: Circumstances = { slowShare: 0.05 };
+export const circumstances: { readonly [L in LifeName]: Circumstances } = {
+  runs: {},
+  trees: slowly,
+  agents: slowly,
+  tenants: { ...slowly, tenants: ["acme", "rival"] },
+  laggards: slowly,
+};
 
 /** What happens to servers, for a while: then the world calms down, and everybody can finish. */
 function chaos(world: World, standsStill = false): void {
@@ -171,14 +235,16 @@ async function ambushed(world: World): Promise<void> {
 /** `calmly` is what the agent comes to for a prompt where nothing happens to it. */
 export async function expectTold(
   told: Told,
-  logOf: (run_id: string, view: "default" | "full") => Promise<readonly Event[]>,
-  feed: string,
+  logOf: (key: Key, view: View) => Promise<readonly Event[]>,
   calmly: (prompt: string) => object | undefined,
 ): Promise<void> {
-  for (const made of told.productions) expectProduced(made, await logOf(made.run_id, "full"));
-  for (const made of told.parts) expectProduced(made, await logOf(made.run_id, "full"));
-  for (const { run_id, of } of told.decisions) expectDecided(of, await logOf(run_id, "full"));
-  for (const reading of told.readings) expectHeard(reading, await logOf(reading.run_id, reading.view));
-  for (const one of told.works) expectWorked(one, await logOf(one.run_id, "full"), calmly(one.prompt));
-  for (const feeding of told.feedings) expectFed(feeding, await logOf(feed, "default"));
+  for (const made of told.productions) expectProduced(made, await logOf(made, "full"));
+  for (const made of told.parts) expectProduced(made, await logOf(made, "full"));
+  for (const decided of told.decisions) expectDecided(decided.of, await logOf(decided, "full"));
+  for (const reading of told.readings) expectHeard(reading, await logOf(reading, reading.view));
+  for (const one of told.works) expectWorked(one, await logOf(one, "full"), calmly(one.prompt));
+  for (const feeding of told.feedings) {
+    const { tenant } = feeding;
+    expectFed(feeding, await logOf({ tenant, run_id: `feed:${tenant}:runs` }, "default"));
+  }
 }

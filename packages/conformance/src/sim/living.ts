@@ -1,17 +1,19 @@
 // Lives in simulated worlds, and what each is held to. The tests hand the server's and the agent's modules over:
 // conformance imports neither.
 
-import type { Event } from "@runwire/protocol";
+import type { Event, View } from "@runwire/protocol";
+import { type CreateKey, writeKey } from "../gateway/access.js";
 import { wholeLog } from "../suites/store/soundness.js";
-import type { StoreUnderTest } from "../suites/store/under-test.js";
-import { outcomeOf, prompts, work } from "./agents.js";
-import { expectTold, type Life, type LifeName, lives, toldNothing } from "./lives.js";
-import { type Circumstances, type ServerUnderTest, simulate, tenant, type World } from "./world.js";
+import type { Key, StoreUnderTest } from "../suites/store/under-test.js";
+import { outcomeOf, prompts, type Work, work } from "./agents.js";
+import { circumstances, expectTold, type Life, type LifeName, lives, toldNothing } from "./lives.js";
+import { type Circumstances, type ServerUnderTest, simulate, type World } from "./world.js";
 
 export interface Modules {
   readonly startGateway: (...given: never[]) => ReturnType<ServerUnderTest["start"]>;
   readonly sqliteStore: (options: never) => unknown;
   readonly writerHere: (path: string, durability: "fsync" | "os") => unknown;
+  readonly createKey: CreateKey;
   readonly engine: (options: never) => unknown;
   readonly demoModel: (options: { readonly wordMs: number }) => unknown;
   readonly demoTools: (options: { readonly searchMs: number }) => readonly unknown[];
@@ -57,6 +59,7 @@ export function living(modules: Modules): Living {
       return opened as never;
     },
     openWriter: (path, durability) => modules.writerHere(path, durability) as never,
+    createKey: (folder, tenant) => writeKey(modules.createKey, folder, tenant).key,
   };
 
   async function live(
@@ -67,8 +70,8 @@ export function living(modules: Modules): Living {
   ): Promise<World> {
     const told = toldNothing();
     const logs = new Map<string, readonly Event[]>();
-    const logOf = async (run_id: string, view: "default" | "full"): Promise<readonly Event[]> => {
-      const name = `${run_id}/${view}`;
+    const logOf = async ({ tenant, run_id }: Key, view: View): Promise<readonly Event[]> => {
+      const name = `${tenant}/${run_id}/${view}`;
       const log = logs.get(name) ?? (await wholeLog(store, { tenant, run_id }, view));
       logs.set(name, log);
       return log;
@@ -78,7 +81,7 @@ export function living(modules: Modules): Living {
       server,
       (world) => life(world, told),
       async () => {
-        await expectTold(told, logOf, `feed:${tenant}:runs`, (prompt) => calmly.get(prompt));
+        await expectTold(told, logOf, (prompt) => calmly.get(prompt));
         await expectMore();
       },
       circumstances,
@@ -88,7 +91,7 @@ export function living(modules: Modules): Living {
   async function liveAs(name: LifeName, seed: number): Promise<World> {
     try {
       if (name === "agents") await learnCalmly();
-      return await live(seed, lives[name], { slowShare: name === "runs" ? 0 : 0.05 });
+      return await live(seed, lives[name], circumstances[name]);
     } catch (error) {
       throw new Error(`RUNWIRE_LIFE=${name} RUNWIRE_SEED=${seed}: ${String((error as Error).message)}`, {
         cause: error,
@@ -99,15 +102,15 @@ export function living(modules: Modules): Living {
   async function learnCalmly(): Promise<void> {
     for (const prompt of prompts) {
       if (calmly.has(prompt)) continue;
-      let run_id = "";
+      let done: Work | undefined;
       await simulate(
         1,
         server,
         (world) =>
           world.begin("all is well", async () => {
-            run_id = (await work(world, "calm", prompt)).run_id;
+            done = await work(world, "calm", prompt);
           }),
-        async () => void calmly.set(prompt, outcomeOf(await wholeLog(store, { tenant, run_id }, "full"))),
+        async () => void calmly.set(prompt, outcomeOf(await wholeLog(store, done as Work, "full"))),
         { ...calm, stepsMax: 20_000 },
       );
     }

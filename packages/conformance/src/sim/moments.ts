@@ -38,7 +38,11 @@ export function momentLife(strike: Strike): Life {
       ] as const;
       const made = await produce(world, "small", drafts as never);
       told.productions.push(made);
-      told.decisions.push({ run_id: made.run_id, of: decide(world, made.run_id, ["appr_1"], 2) });
+      told.decisions.push({
+        tenant: made.tenant,
+        run_id: made.run_id,
+        of: decide(world, made.run_id, ["appr_1"], 2),
+      });
       told.readings.push(read(world, "of it", made.run_id), read(world, "of it again", made.run_id));
     });
     world.begin("a tree", async () => {

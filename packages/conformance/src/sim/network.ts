@@ -14,10 +14,23 @@ export interface NetworkFaults {
   readonly delayMsMax: number;
 }
 
+/** One reader's way into the network. */
+export interface Tap {
+  readonly fetch: typeof fetch;
+  connect(): Duplex;
+  /** Whether what is sent to this side stays under way. It arrives in its order once it does not. */
+  isShut: boolean;
+  /** What of one connection has been sent to this side and was not taken, where that is the most. */
+  readonly inFlightBytes: number;
+  /** Of its connections: how many were refused, cut or fell silent. */
+  readonly harmed: number;
+}
+
 export interface Network {
   /** Who answers from now on; undefined: nobody, connections are refused. */
   serve(take: ((connection: Duplex) => void) | undefined): void;
   connect(): Duplex;
+  tap(): Tap;
   /** All that is open, or what one of its ends belongs to. */
   cutAll(owner?: string): void;
   readonly fetch: typeof fetch;
@@ -32,31 +45,37 @@ export const server = "server";
 export function network(time: HeldTime, faults: NetworkFaults): Network {
   const { random } = time;
   let take: ((connection: Duplex) => void) | undefined;
-  const open = new Map<Duplex, string>();
+  const open = new Map<Duplex, { readonly owner: string; readonly valve: Valve }>();
   const counts = { connections: 0, cuts: 0, refused: 0 };
 
-  function connect(): Duplex {
+  function connectBy(valve: Valve): Duplex {
     counts.connections += 1;
     const cutAfter = random() < faults.cutShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
     const silentAfter = random() < faults.silentShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
     let carried = 0;
     const { owner } = time;
-    const [near, far] = pair([owner, server], (bytes) => {
+    const [near, far] = pair([owner, server], valve, (bytes) => {
       carried += bytes;
       if (cutAfter !== null && carried > cutAfter) {
         counts.cuts += 1;
+        valve.harmed += 1;
         return "cut";
       }
-      return silentAfter !== null && carried > silentAfter ? "silent" : "carried";
+      if (silentAfter === null || carried <= silentAfter) return "carried";
+      valve.harmed += 1;
+      return "silent";
     });
+    valve.ends.add(far);
+    far.once("close", () => valve.ends.delete(far));
     for (const end of [near, far]) {
-      open.set(end, owner);
+      open.set(end, { owner, valve });
       end.once("close", () => open.delete(end));
       // Whoever uses it hears of it; nobody may be there any more.
       end.on("error", () => {});
     }
     if (take === undefined) {
       counts.refused += 1;
+      valve.harmed += 1;
       setTimeout(() => near.destroy(reset("ECONNREFUSED")), 1);
     } else {
       const taking = take;
@@ -72,6 +91,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
   /** What is done at an end is done in the name of whoever has that end. */
   function pair(
     owners: readonly [string, string],
+    valve: Valve,
     carry: (bytes: number) => "carried" | "cut" | "silent",
   ): readonly [Duplex, Duplex] {
     const ends: Duplex[] = [];
@@ -85,6 +105,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
         freeMs = Math.max(freeMs, nowMs + Math.floor(random() ** 3 * faults.delayMsMax));
         time.as(owners[1 - side] ?? "", () => setTimeout(what, freeMs - nowMs));
       };
+      const arrives = (what: () => void): void => later(side === 0 ? what : () => valve.pass(what));
       ends[side] = new Duplex({
         read() {
           reads[side]?.();
@@ -95,7 +116,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
           const cut = Math.floor(random() * chunk.length);
           const pieces = [chunk.subarray(0, cut), chunk.subarray(cut)].filter(({ length }) => length > 0);
           for (const [i, piece] of pieces.entries()) {
-            later(() => {
+            arrives(() => {
               if (other().destroyed) {
                 done();
                 return;
@@ -115,7 +136,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
           if (pieces.length === 0) done();
         },
         final(done) {
-          later(() => {
+          arrives(() => {
             if (!other().destroyed && carry(0) !== "silent") other().push(null);
           });
           done();
@@ -129,6 +150,12 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
     return ends as [Duplex, Duplex];
   }
 
+  const connect = (): Duplex => connectBy(valveOf());
+  const fetchBy =
+    (connecting: () => Duplex): typeof fetch =>
+    (url, init) =>
+      fetchOver(connecting, String(url), init ?? {});
+
   return {
     counts,
     serve(server) {
@@ -136,10 +163,60 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
     },
     connect,
     cutAll(of) {
-      for (const [end, owner] of [...open])
-        if (of === undefined || of === owner) end.destroy(reset("ECONNRESET"));
+      for (const [end, { owner, valve }] of [...open]) {
+        if (of !== undefined && of !== owner) continue;
+        valve.harmed += 1;
+        end.destroy(reset("ECONNRESET"));
+      }
     },
-    fetch: (url, init) => fetchOver(connect, String(url), init ?? {}),
+    fetch: fetchBy(connect),
+    tap() {
+      const valve = valveOf();
+      const connectHere = (): Duplex => connectBy(valve);
+      return {
+        fetch: fetchBy(connectHere),
+        connect: connectHere,
+        get isShut() {
+          return valve.isShut;
+        },
+        set isShut(value) {
+          valve.isShut = value;
+          if (!value) valve.flow();
+        },
+        get inFlightBytes() {
+          return Math.max(0, ...[...valve.ends].map(({ writableLength }) => writableLength));
+        },
+        get harmed() {
+          return valve.harmed;
+        },
+      };
+    },
+  };
+}
+
+/** What stands between the network and one side of some of its connections. */
+interface Valve {
+  isShut: boolean;
+  harmed: number;
+  /** The other ends. */
+  readonly ends: Set<Duplex>;
+  pass(arrival: () => void): void;
+  flow(): void;
+}
+
+function valveOf(): Valve {
+  const waiting: (() => void)[] = [];
+  return {
+    isShut: false,
+    harmed: 0,
+    ends: new Set(),
+    pass(arrival) {
+      if (this.isShut || waiting.length > 0) waiting.push(arrival);
+      else arrival();
+    },
+    flow() {
+      while (!this.isShut && waiting.length > 0) waiting.shift()?.();
+    },
   };
 }
 

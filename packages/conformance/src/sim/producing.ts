@@ -1,12 +1,13 @@
 // Those who write runs: each tells a story of its own, dies now and then, and goes on where the server says that it had
 // stopped. Every draft is numbered, so that the log shows whether it was stored once.
 
-import { openProducer } from "@runwire/client";
+import { type HeaderFields, openProducer } from "@runwire/client";
 import { type Draft, type Event, isFinal, RunwireError } from "@runwire/protocol";
 import { expect } from "vitest";
-import { tenant, type World } from "./world.js";
+import type { World } from "./world.js";
 
 export interface Production {
+  readonly tenant: string;
   readonly run_id: string;
   readonly drafts: readonly Draft[];
   /** How many the server has said to have stored. */
@@ -32,17 +33,39 @@ function stored({ by }: Pick<Production, "by">, log: readonly Event[], from = 0)
   });
 }
 
+/** It has ended, or was erased. */
+const isOver = ({ code, row }: RunwireError): boolean => code === "KAI-RUN-ENDED-0001" || row.status === 410;
+
+/** Batches that are sent this way, by the number that each ends with: an append is stored whole, or not at all. */
+function batchesThrough({ endpoint }: World): {
+  readonly fetch: typeof fetch;
+  readonly ends: ReadonlySet<number>;
+} {
+  const ends = new Set([0]);
+  return {
+    ends,
+    fetch(url, init) {
+      const { "producer-seq": first } = (init?.headers ?? {}) as HeaderFields;
+      if (first !== undefined)
+        ends.add(Number(first) - 1 + (JSON.parse(String(init?.body)) as unknown[]).length);
+      return (endpoint.fetch as typeof fetch)(url, init);
+    },
+  };
+}
+
 /** What was acknowledged is in the log, once and in order; and a producer that is there is not taken for lost. */
-function expectAlways(world: World, made: Production): void {
+function expectAlways(world: World, made: Production, ends: ReadonlySet<number>): void {
   let looked = 0;
   let count = 0;
   world.always(() => {
-    const log = world.audit.log(made.run_id, "full");
+    const log = world.audit.log(made, "full");
     if (log.length === 0) return;
     for (const n of stored(made, log, looked)) {
       count += 1;
       if (n !== count) throw new Error(`${made.run_id}: ${made.by} ${n} is stored, and ${count} was next`);
     }
+    const isWhole = ends.has(count) || (count === made.drafts.length - 1 && ends.has(count + 1));
+    if (!isWhole) throw new Error(`${made.run_id}: ${count} of ${made.by} are stored, a part of a batch`);
     if (count < Math.min(made.acknowledged, made.drafts.length - 1))
       throw new Error(`${made.run_id}: ${made.acknowledged} acknowledged, ${count} are stored`);
     const last = looked < log.length ? log.at(-1) : undefined;
@@ -55,11 +78,16 @@ function expectAlways(world: World, made: Production): void {
   });
 }
 
+/** What tells a draft apart: its number, and whose it is. */
+export function own({ tenant }: World, before: readonly Draft[]): object {
+  return { n: before.length + 1, whose: tenant };
+}
+
 /** What a run says; approvals are asked for under ids that people know. */
 export function story(world: World, length: number, approvals: readonly string[]): readonly Draft[] {
   const drafts: Draft[] = [];
   const say = (type: string, payload: object): void => {
-    drafts.push({ type, payload: { ...payload, n: drafts.length + 1 } } as unknown as Draft);
+    drafts.push({ type, payload: { ...payload, ...own(world, drafts) } } as unknown as Draft);
   };
   let calls = 0;
   const asking = [...approvals];
@@ -98,6 +126,8 @@ export function story(world: World, length: number, approvals: readonly string[]
 }
 
 const leaseMs = 300_000;
+/** In which every tenant of a shared server has its runs. */
+export const sharedSession = "ses_1";
 
 export async function produce(
   world: World,
@@ -110,9 +140,11 @@ export async function produce(
   }: Partial<Pick<Production, "lease_ms" | "goneAfter" | "everyMs">> = {},
 ): Promise<Production> {
   const beganMs = world.time.ms;
-  const asked = { prompt: name, producer: "external" as const, lease_ms };
+  // Ids are a tenant's own, those of sessions too.
+  const session = world.tenants.length === 0 ? {} : { session_id: sharedSession };
+  const asked = { prompt: name, producer: "external" as const, lease_ms, ...session };
   const { run_id } = await world.persistently(() => world.api.createRun(asked, `make-${name}`));
-  world.roots.push({ tenant, run_id });
+  world.roots.push({ tenant: world.tenant, run_id });
   return write(world, name, { run_id, drafts, by: "p", lease_ms, goneAfter, contactMs: beganMs, ...pace });
 }
 
@@ -120,30 +152,32 @@ export async function produce(
 export function write(
   world: World,
   name: string,
-  given: Omit<Production, "acknowledged" | "isOver">,
+  given: Omit<Production, "tenant" | "acknowledged" | "isOver">,
 ): Production {
-  const { api, endpoint } = world;
+  const { api } = world;
   const { run_id, drafts, by, lease_ms, goneAfter } = given;
-  const made: Production = { ...given, acknowledged: 0, isOver: false };
-  expectAlways(world, made);
+  const batches = batchesThrough(world);
+  const made: Production = { ...given, tenant: world.tenant, acknowledged: 0, isOver: false };
+  expectAlways(world, made, batches.ends);
   world.begin(`producer of ${name}`, writeAll);
   return made;
 
   async function writeAll(): Promise<void> {
     while (!made.isOver && made.acknowledged < drafts.length) {
       const life = new AbortController();
-      const { last_producer_seq } = await world.persistently(() => api.producer(run_id, by));
-      const diesAt =
-        world.whole(0, 3) === 0 ? world.whole(last_producer_seq, drafts.length) : drafts.length + 1;
-      const producer = openProducer({
-        ...endpoint,
-        run_id,
-        producer_id: by,
-        after: last_producer_seq,
-        lease_ms,
-        signal: life.signal,
-      });
       try {
+        const { last_producer_seq } = await world.persistently(() => api.producer(run_id, by));
+        const diesAt =
+          world.whole(0, 3) === 0 ? world.whole(last_producer_seq, drafts.length) : drafts.length + 1;
+        const producer = openProducer({
+          ...world.endpoint,
+          fetch: batches.fetch,
+          run_id,
+          producer_id: by,
+          after: last_producer_seq,
+          lease_ms,
+          signal: life.signal,
+        });
         for (let at = last_producer_seq; at < drafts.length; at++) {
           if (at >= goneAfter) {
             await producer.flush();
@@ -163,7 +197,7 @@ export function write(
         made.acknowledged = drafts.length;
       } catch (error) {
         if (life.signal.aborted) await world.sleep(world.whole(0, 3000));
-        else if (error instanceof RunwireError && error.code === "KAI-RUN-ENDED-0001") made.isOver = true;
+        else if (error instanceof RunwireError && isOver(error)) made.isOver = true;
         else if (error instanceof RunwireError && error.code === "KAI-RUN-STATE-0001") await world.sleep(500);
         // What its life before had still on the way was stored since it asked how far that had come: it asks again.
         else if (error instanceof RunwireError && error.code === "KAI-PRODUCER-GAP-0001")

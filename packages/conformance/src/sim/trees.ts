@@ -3,7 +3,7 @@
 
 import { type Draft, limits, RunwireError } from "@runwire/protocol";
 import { runIsOver } from "./people.js";
-import { type Production, produce, write } from "./producing.js";
+import { own, type Production, produce, write } from "./producing.js";
 import type { World } from "./world.js";
 
 interface Member {
@@ -30,7 +30,7 @@ function treeStory(
   const children: string[] = [];
   const say = ({ run_id }: Member, type: string, payload: object): void => {
     const child_id = run_id === "" ? {} : { child_id: run_id };
-    drafts.push({ type, ...child_id, payload: { ...payload, n: drafts.length + 1 } } as unknown as Draft);
+    drafts.push({ type, ...child_id, payload: { ...payload, ...own(world, drafts) } } as unknown as Draft);
   };
   const isBelow = (member: Member | null, top: Member): boolean =>
     member !== null && (member === top || isBelow(member.parent, top));
@@ -97,7 +97,7 @@ export async function produceTree(
 function ownStory(world: World, by: string, length: number): readonly Draft[] {
   const numbered = Array.from({ length }, (_, i) => ({
     type: world.pick(["text.delta", "reasoning.delta", "custom"] as const),
-    payload: { text: `q${i} `, by, n: i + 1 },
+    payload: { text: `q${i} `, by, n: i + 1, whose: world.tenant },
   }));
   return [...numbered, { type: "usage", payload: { output_tokens: 1 } }] as unknown as readonly Draft[];
 }

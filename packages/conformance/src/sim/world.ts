@@ -38,9 +38,15 @@ export interface ServerUnderTest {
   ): Promise<RunningServer>;
   openStore(options: StoreOptions & { readonly hotEventsMax: number }): MovingStore;
   openWriter(path: string, durability: "fsync" | "os"): WriterUnderTest;
+  /** Makes a key that opens everything of a tenant, for servers on this folder. */
+  createKey(dataFolder: string, tenant: string): string;
 }
 
 export interface World {
+  /** In whose name its `api` and `endpoint` ask. */
+  readonly tenant: string;
+  /** This world as each of its tenants has it, each with credentials of its own. */
+  readonly tenants: readonly World[];
   readonly time: HeldTime;
   readonly network: Network;
   readonly disk: Disk;
@@ -64,9 +70,22 @@ export interface World {
   kill(): void;
   leave(): Promise<void>;
   readonly isUp: boolean;
+  /** When the server last began to leave. */
+  readonly leaveMs: number;
   /** Starts the server where it is down. */
   start(): Promise<void>;
-  readonly counts: { starts: number; kills: number; steps: number };
+  readonly counts: Counts;
+}
+
+export interface Counts {
+  starts: number;
+  kills: number;
+  /** How often the server began to leave, and had left. */
+  leaves: number;
+  left: number;
+  steps: number;
+  /** What readers that fell behind were not sent. */
+  dropped: number;
 }
 
 export interface Circumstances {
@@ -75,6 +94,8 @@ export interface Circumstances {
   /** Of reads and writes that take long: what is read may be old by the time it arrives. */
   readonly slowShare?: number;
   readonly settings?: { readonly retentionDoneDays?: number };
+  /** Who shares the server; without them it is open, and everybody is one tenant. */
+  readonly tenants?: readonly string[];
 }
 
 const slowMsMax = 2000;
@@ -85,7 +106,7 @@ const stepsMaxUsual = 400_000;
 /** Between two looks at whole trees. */
 const wholeLookSteps = 1000;
 /** Of everybody on an open server. */
-export const tenant = "default";
+const openTenant = "default";
 
 /** Sets a world up, lets everything happen that was begun, and checks what has come of it. */
 export async function simulate(
@@ -93,7 +114,13 @@ export async function simulate(
   server: ServerUnderTest,
   setUp: (world: World) => void,
   expectAll: () => Promise<void>,
-  { faults = usualFaults, stepsMax = stepsMaxUsual, slowShare = 0, settings = {} }: Circumstances = {},
+  {
+    faults = usualFaults,
+    stepsMax = stepsMaxUsual,
+    slowShare = 0,
+    settings = {},
+    tenants = [],
+  }: Circumstances = {},
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "runwire-sim-"));
   const time = holdTime(seed);
@@ -106,13 +133,15 @@ export async function simulate(
   const laws: (() => void)[] = [];
   const over = new AbortController();
   const companions = new Map<string, Promise<void>>();
-  const counts = { starts: 0, kills: 0, steps: 0 };
+  const counts: Counts = { starts: 0, kills: 0, leaves: 0, left: 0, steps: 0, dropped: 0 };
   let running: RunningServer | undefined;
   let store: StoreUnderTest | undefined;
   let ending: Promise<void> = Promise.resolve();
   let checkedAfterStart = true;
+  let leaveMs = Number.POSITIVE_INFINITY;
 
-  const endpoint: Endpoint = {
+  const auth = tenants.length === 0 ? {} : ({ auth: "keys" } as const);
+  const openEndpoint: Endpoint = {
     base: "http://127.0.0.1:4700",
     fetch: net.fetch,
     clock: {
@@ -123,7 +152,6 @@ export async function simulate(
       },
     },
   };
-  const api = gateway(endpoint);
   const whole = (min: number, max: number): number => min + Math.floor(time.random() * (max - min + 1));
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -138,7 +166,7 @@ export async function simulate(
     if (running !== undefined) return;
     running = await time.settle(
       time.as(serverName, () =>
-        server.start({ ...settings, dataFolder: folder, port: 0 }, time.clock, (options) => {
+        server.start({ ...settings, ...auth, dataFolder: folder, port: 0 }, time.clock, (options) => {
           const opened = server.openStore({
             ...options,
             // So that some of every log is compacted.
@@ -182,9 +210,12 @@ export async function simulate(
     if (running === undefined) return;
     const { close } = running;
     running = undefined;
+    counts.leaves += 1;
+    leaveMs = time.ms;
     ending = time.as(serverName, close);
     // Connections are still served until it has left.
     await ending;
+    counts.left += 1;
     net.serve(undefined);
   }
 
@@ -209,11 +240,15 @@ export async function simulate(
     if (counts.steps % wholeLookSteps === 0) await check();
   }
 
-  const world: World = {
+  const worldOf = (tenant: string, endpoint: Endpoint): World => ({
+    tenant,
+    get tenants() {
+      return shared;
+    },
     time,
     network: net,
     disk: held,
-    api,
+    api: gateway(endpoint),
     endpoint,
     whole,
     pick: (items) => items[whole(0, items.length - 1)] as never,
@@ -231,7 +266,8 @@ export async function simulate(
     roots,
     audit,
     always: (law) => void laws.push(law),
-    begin(name, act) {
+    begin(what, act) {
+      const name = `${tenant}: ${what}`;
       const done = act()
         .catch((error: unknown) => {
           failures.push(new Error(`${name}, at ${time.ms} ms`, { cause: error }));
@@ -239,7 +275,8 @@ export async function simulate(
         .finally(() => acting.delete(name));
       acting.set(name, done);
     },
-    accompany(name, act) {
+    accompany(what, act) {
+      const name = `${tenant}: ${what}`;
       const done = act(over.signal).catch((error: unknown) => {
         if (!over.signal.aborted) failures.push(new Error(`${name}, at ${time.ms} ms`, { cause: error }));
       });
@@ -251,8 +288,16 @@ export async function simulate(
     get isUp() {
       return running !== undefined;
     },
+    get leaveMs() {
+      return leaveMs;
+    },
     counts,
-  };
+  });
+  const shared = tenants.map((tenant) => {
+    const headers = { authorization: `Bearer ${server.createKey(folder, tenant)}` };
+    return worldOf(tenant, { ...openEndpoint, headers });
+  });
+  const world = shared[0] ?? worldOf(openTenant, openEndpoint);
 
   try {
     await start();

@@ -1,0 +1,44 @@
+// CLOSE: what a reader is told of how each of its connections ended, held against what became of the connection.
+//
+//   leaving    only where the server left
+//   broken     only where the network did something to the connection, nothing came any more, or a server that left has
+//              waited long enough
+//   finished   only after the end of the run, which is for whoever reads to say
+
+import type { Status } from "@runwire/client";
+import type { Tap } from "./network.js";
+import type { World } from "./world.js";
+
+/** Of a server that leaves, by default. */
+const graceMs = 10_000;
+
+export function expectCloses(world: World, tap: Tap): (status: Status) => void {
+  const { counts, time } = world;
+  let isOpen = false;
+  let leftBefore = 0;
+  let harmedBefore = 0;
+  return (status) => {
+    switch (status.state) {
+      case "connecting":
+        isOpen = false;
+        leftBefore = counts.left;
+        harmedBefore = tap.harmed;
+        return;
+      case "open":
+        isOpen = true;
+        return;
+      case "waiting": {
+        const hasLeft = counts.leaves > leftBefore;
+        if (status.close === "leaving" && !hasLeft) throw new Error("told leaving, and nobody left");
+        // A refusal is no end of a stream; and one that takes silence for an end may be wrong.
+        if (!isOpen || status.close !== "broken" || isSilence(status.cause)) return;
+        if (tap.harmed > harmedBefore || (hasLeft && time.ms >= world.leaveMs + graceMs)) return;
+        throw new Error("told broken, and nobody broke it", { cause: status.cause });
+      }
+    }
+  };
+}
+
+function isSilence(cause: unknown): boolean {
+  return cause instanceof Error && /^nothing came for |^socket closed with 1006 aborted$/.test(cause.message);
+}
