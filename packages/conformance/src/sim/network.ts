@@ -142,7 +142,11 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
           done();
         },
         destroy(error, done) {
-          later(() => other().destroy(error === null ? undefined : reset("ECONNRESET")));
+          // Whoever goes after it has said all takes back nothing of what is not read yet.
+          const hasSaidAll = error === null && this.writableFinished;
+          later(() => {
+            if (!hasSaidAll) other().destroy(error === null ? undefined : reset("ECONNRESET"));
+          });
           done(error);
         },
       });

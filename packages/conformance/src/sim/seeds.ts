@@ -14,4 +14,6 @@ export const seedsThatFailed: readonly { readonly life: LifeName; readonly seed:
   { life: "agents", seed: 1176778652 },
   // A tool that spoke after its call was called off kept the whole server from ever doing anything else.
   { life: "agents", seed: 1656803975 },
+  // A reader that had not yet taken all of its stream was cut off by a server that left, as if it had broken.
+  { life: "runs", seed: 5003 },
 ];
