@@ -145,17 +145,18 @@ function expectSkips(
   };
   for (const e of log) {
     if (e.seq < after || (e.seq === after && isCore(e.type))) continue;
-    if (e.seq > last) break;
-    const isSent = !isCore(e.type) || !skipped.has(e.seq);
+    // What it was to skip may reach beyond the last that was heard.
+    const isSent = e.seq <= last && !skipped.has(e.seq);
     if (e.type === "reasoning.delta" && isSent) {
       close();
       continue;
     }
     const bytes = e.payloadText.length + envelopeBytesMax;
     all += bytes;
+    if (e.type !== "reasoning.delta") others += bytes;
+    if (!isCore(e.type) || !skipped.has(e.seq)) continue;
     if (e.type === "reasoning.delta") isSkipped.reasoning = true;
-    else others += bytes;
-    if (e.type === "text.delta" && !isSent) isSkipped.text = true;
+    else isSkipped.text = true;
   }
   close();
 }
