@@ -8,7 +8,15 @@ const isSoak = process.env.RUNWIRE_SOAK === "1";
 const sharing = ["protocol", "client", "cli"].map((name) => `packages/${name}/dist/**/*.test.js`);
 // What takes longest with large counts, longest first. A machine that has run nothing yet goes by size, in which
 // these are small: they would begin when all others are done.
-const longestInSoak = ["sim/simulator", "sim/moments", "store-crash", "gateway/agent-killed", "store-sqlite"];
+const longestInSoak = [
+  "sim/simulator",
+  "sim/moments",
+  "store-crash",
+  "gateway/agent-killed",
+  "gateway/crash",
+  "gateway/disk-calls",
+  "store-sqlite",
+];
 const noTests = ["**/node_modules/**", ...compiledWithoutSource()];
 
 class LongestFirst extends BaseSequencer {

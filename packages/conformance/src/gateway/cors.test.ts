@@ -2,17 +2,8 @@
 
 import { createKey, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
-import {
-  type Answer,
-  ask,
-  type Key,
-  newKey,
-  newRun,
-  type Question,
-  questionFor,
-  type RouteUnderTest,
-  routesOf,
-} from "./access.js";
+import { type Key, newKey, newRun, questionFor, type RouteUnderTest, routesOf } from "./access.js";
+import { type Answer, ask, type Question } from "./asking.js";
 import { runPath } from "./calls.js";
 import { rawAnswer } from "./raw-http.js";
 import { underTest } from "./under-test.js";

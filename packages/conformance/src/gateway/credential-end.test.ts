@@ -3,7 +3,8 @@
 import { createHmac } from "node:crypto";
 import { createKey, revokeKey, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ask, bearer, expectSoon, type Headers, type Key, newKey, newRun, revoke, write } from "./access.js";
+import { bearer, expectSoon, type Key, newKey, newRun, revoke, write } from "./access.js";
+import { ask, type Headers } from "./asking.js";
 import { runPath, text } from "./calls.js";
 import { parseMetrics, total } from "./prometheus-text.js";
 import { dechunked, type RawConnection, rawConnection, requestText, upgradeLines } from "./raw-http.js";

@@ -5,16 +5,12 @@ import { limits } from "@runwire/protocol";
 import { createKey, revokeKey, sqliteStore, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
-  type Answer,
   allScopes,
-  ask,
   bearer,
   each,
-  type Headers,
   type Key,
   newKey,
   newRun,
-  type Question,
   questionFor,
   type RouteUnderTest,
   revoke,
@@ -22,6 +18,7 @@ import {
   ways,
   writeKey,
 } from "./access.js";
+import { type Answer, ask, type Headers, type Question } from "./asking.js";
 import { runPath, say, text } from "./calls.js";
 import { type Overheard, overhear } from "./overhear.js";
 import { openReading } from "./readers.js";

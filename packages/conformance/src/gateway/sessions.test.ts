@@ -2,19 +2,8 @@
 
 import { createKey, revokeKey, startGateway } from "@runwire/server";
 import { beforeAll, describe, expect, it } from "vitest";
-import {
-  type Answer,
-  allScopes,
-  ask,
-  type Headers,
-  type Key,
-  newKey,
-  newRun,
-  type Question,
-  questionFor,
-  revoke,
-  routesOf,
-} from "./access.js";
+import { allScopes, type Key, newKey, newRun, questionFor, revoke, routesOf } from "./access.js";
+import { type Answer, ask, type Headers, type Question } from "./asking.js";
 import { runPath } from "./calls.js";
 import { openReading } from "./readers.js";
 import { forwardClock, underTest } from "./under-test.js";

@@ -6,7 +6,8 @@ import { type ErrorCode, type ErrorRow, errorTable, RunwireError } from "@runwir
 import { createKey, revokeKey, type Store, sqliteStore, startGateway } from "@runwire/server";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { ask, type Key, newKey, newRun, type Question, revoke, write } from "./access.js";
+import { type Key, newKey, newRun, revoke, write } from "./access.js";
+import { ask, type Question } from "./asking.js";
 import { runPath, say, text } from "./calls.js";
 import { rawConnection, requestText, upgradeLines } from "./raw-http.js";
 import { underTest } from "./under-test.js";

@@ -5,8 +5,6 @@ import { EventSource } from "eventsource";
 import { beforeAll, describe, expect, it } from "vitest";
 import { faultProxy } from "../fault-proxy.js";
 import {
-  type Answer,
-  ask,
   bearer,
   type Key,
   newKey,
@@ -17,6 +15,7 @@ import {
   write,
   writeKey,
 } from "./access.js";
+import { type Answer, ask } from "./asking.js";
 import { lifecycle, runPath, text } from "./calls.js";
 import { openReading, readAll, type WireName, wireNames } from "./readers.js";
 import { forwardClock, underTest } from "./under-test.js";

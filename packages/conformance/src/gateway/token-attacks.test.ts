@@ -7,17 +7,8 @@ import type { AddressInfo } from "node:net";
 import type { Facts } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  ask,
-  bearer,
-  each,
-  newRun,
-  questionFor,
-  type RouteUnderTest,
-  routesOf,
-  ways,
-  write,
-} from "./access.js";
+import { bearer, each, newRun, questionFor, type RouteUnderTest, routesOf, ways, write } from "./access.js";
+import { ask } from "./asking.js";
 import { runPath, text } from "./calls.js";
 import { underTest } from "./under-test.js";
 

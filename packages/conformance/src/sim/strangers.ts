@@ -2,7 +2,8 @@
 // and whoever asks for what only another has is answered as if it had never been, at whatever moment.
 
 import { type Facts, RunwireError } from "@runwire/protocol";
-import { type Question, questionFor, type RouteUnderTest, routesIn } from "../gateway/access.js";
+import { questionFor, type RouteUnderTest, routesIn } from "../gateway/access.js";
+import type { Question } from "../gateway/asking.js";
 import type { Key } from "../suites/store/under-test.js";
 import { blobOf } from "./erasing.js";
 import { sharedSession } from "./producing.js";
