@@ -6,7 +6,8 @@ import type { MakeAgent } from "./agent.js";
 import { gate } from "./auth/gate.js";
 import { credentialsFor } from "./auth/mode.js";
 import { countedBlobs } from "./blobs/counted.js";
-import { folderBlobs } from "./blobs/folder.js";
+import { type FolderOptions, folderBlobs } from "./blobs/folder.js";
+import type { Blobs } from "./blobs/store.js";
 import { wholeBlob } from "./blobs/whole.js";
 import { memoryBus } from "./bus.js";
 import { type Clock, systemClock } from "./clock.js";
@@ -85,16 +86,17 @@ function makeDataFolder(path: string): void {
   }
 }
 
-/** `clock` and `openStore` are for tests that hold time and the disk; `makeAgent` brings the built-in agent. */
+/** `clock`, `openStore` and `openBlobs` are for tests that hold time and the disk; `makeAgent` brings the built-in agent. */
 export async function startGateway(
   given: Partial<Settings> = {},
   clock: Clock = systemClock,
   makeAgent?: MakeAgent,
   openStore: (options: SqliteOptions) => Store = sqliteStore,
+  openBlobs: (options: FolderOptions) => Blobs = folderBlobs,
 ): Promise<Gateway> {
   const open = openParts();
   try {
-    return await startOn(open, { ...defaultSettings, ...given }, clock, makeAgent, openStore);
+    return await startOn(open, { ...defaultSettings, ...given }, clock, makeAgent, openStore, openBlobs);
   } catch (error) {
     await open.close();
     throw error;
@@ -123,6 +125,7 @@ async function startOn(
   clock: Clock,
   makeAgent: MakeAgent | undefined,
   openStore: (options: SqliteOptions) => Store,
+  openBlobs: (options: FolderOptions) => Blobs,
 ): Promise<Gateway> {
   const { dataFolder, durability, host, port, graceMs } = settings;
   const beganMs = clock.monotonic();
@@ -141,7 +144,7 @@ async function startOn(
   store.onMoved(bus.publish);
   const folded = transcripts(store);
   const entrance = gate({ credentials, store, clock });
-  const blobs = countedBlobs(folderBlobs({ path: join(dataFolder, "blobs"), durability }), store);
+  const blobs = countedBlobs(openBlobs({ path: join(dataFolder, "blobs"), durability }), store);
   open.add(blobs.close);
   store.onUnreferred((tenant, refs) => blobs.drop(tenant, refs).catch(leftBehind));
   const writer = ingest(store, folded, {

@@ -5,6 +5,7 @@ import { basename } from "node:path";
 import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Durability } from "../../store.js";
 import { addChecksums } from "./checksum.js";
+import type { Answer } from "./thread.js";
 
 /** What the write-ahead log may grow to; longer only while somebody who reads the file is in the way. */
 export const walBytesMax = 64 * 1024 * 1024;
@@ -40,6 +41,12 @@ const sqliteFull = 13;
 
 export function isFull(errcode: number | undefined): boolean {
   return errcode === sqliteFull;
+}
+
+/** What the database says of what it could not do. */
+export function failedWith(error: unknown): Answer {
+  const { errcode = 0, message } = error as { errcode?: number; message: string };
+  return { ok: false, errcode, message };
 }
 
 /** A read, write or flush that failed. */

@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import type { Durability } from "../../store.js";
-import { filesOf, openDatabase } from "./open.js";
+import { failedWith, filesOf, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import { emptyLog, leave, restartLog, transaction } from "./transaction.js";
 
@@ -39,8 +39,7 @@ port.on("message", (ask: Ask) => {
     else leave(db);
     port.postMessage({ ok: true } satisfies Answer);
   } catch (error) {
-    const { errcode, message } = error as { errcode?: number; message: string };
-    port.postMessage({ ok: false, errcode: errcode ?? 0, message } satisfies Answer);
+    port.postMessage(failedWith(error));
   }
   if (ask.kind === "close") port.close();
 });

@@ -4,7 +4,7 @@
 import { Worker } from "node:worker_threads";
 import { RunwireError } from "@runwire/protocol";
 import { type Durability, InDoubt, type StoreLevels } from "../../store.js";
-import { isFull, isIoError, openDatabase } from "./open.js";
+import { failedWith, isFull, isIoError, openDatabase } from "./open.js";
 import type { Write } from "./schema.js";
 import type { Answer, Ask } from "./thread.js";
 import { emptyLog, leave, transaction } from "./transaction.js";
@@ -34,34 +34,17 @@ export function writerThread(path: string, durability: Durability): Writer {
     execArgv,
   });
   const waiting: { kind: Ask["kind"]; resolve: () => void; reject: (error: Error) => void }[] = [];
-  // After a failed fsync nobody knows what is on disk: nothing is written until a restart has read it back.
-  let broken: RunwireError | undefined;
-  let diskFull = false;
-
-  function breakOff(message: string): void {
-    // What is refused from now on is certainly not stored.
-    broken = new RunwireError("KAI-SERVER-STORE-0001", message);
-  }
+  const disk = diskState();
 
   thread.on("message", (answer: Answer) => {
     const asked = waiting.shift();
-    const full = !answer.ok && isFull(answer.errcode);
-    // A log that could be emptied, or not, says nothing about room for the next write.
-    if (asked?.kind === "write") diskFull = full;
-    if (answer.ok) {
-      asked?.resolve();
-      return;
-    }
-    if (isIoError(answer.errcode)) {
-      breakOff(answer.message);
-      asked?.reject(new InDoubt(answer.message));
-      return;
-    }
-    asked?.reject(new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", answer.message));
+    const refusal = disk.answered(asked?.kind, answer);
+    if (refusal === undefined) asked?.resolve();
+    else asked?.reject(refusal);
   });
   for (const worker of [thread, checkpoints]) {
     worker.on("error", ({ message }) => {
-      breakOff(message);
+      disk.breakOff(new RunwireError("KAI-SERVER-STORE-0001", message));
       // The other thread may still commit what it was given.
       for (const asked of waiting.splice(0)) asked.reject(new InDoubt(message));
     });
@@ -83,7 +66,7 @@ export function writerThread(path: string, durability: Durability): Writer {
   });
 
   function ask(message: Ask): Promise<void> {
-    if (broken !== undefined) return Promise.reject(broken);
+    if (disk.broken !== undefined) return Promise.reject(disk.broken);
     return new Promise((resolve, reject) => {
       waiting.push({ kind: message.kind, resolve, reject });
       thread.postMessage(message);
@@ -92,12 +75,12 @@ export function writerThread(path: string, durability: Durability): Writer {
 
   return {
     get condition() {
-      return broken === undefined ? (diskFull ? "full" : "ok") : "broken";
+      return disk.condition;
     },
     write: (list) => ask({ kind: "write", list }),
     truncate: () => ask({ kind: "truncate", waitMs: eraseMsMax }),
     async close() {
-      broken ??= new RunwireError("KAI-STREAM-LEAVING-0001");
+      disk.breakOff(disk.broken ?? new RunwireError("KAI-STREAM-LEAVING-0001"));
       checkpoints.postMessage("close");
       thread.postMessage({ kind: "close" } satisfies Ask);
       await Promise.all(exits);
@@ -105,14 +88,72 @@ export function writerThread(path: string, durability: Durability): Writer {
   };
 }
 
-/** The same on the calling thread, for whoever must know in which order things happen. */
-export function writerHere(path: string, durability: Durability): Writer {
+interface DiskState extends Pick<Writer, "condition"> {
+  /** What everything is refused with from now on. */
+  readonly broken: RunwireError | undefined;
+  breakOff(why: RunwireError): void;
+  /** What whoever asked is to be told; nothing where it was done. */
+  answered(kind: Ask["kind"] | undefined, answer: Answer): RunwireError | undefined;
+}
+
+/** What an answer of the database says about the disk, and about what was asked. */
+function diskState(): DiskState {
+  // After a failed fsync nobody knows what is on disk: nothing is written until a restart has read it back.
+  let broken: RunwireError | undefined;
+  let diskFull = false;
+  return {
+    get broken() {
+      return broken;
+    },
+    get condition() {
+      return broken === undefined ? (diskFull ? "full" : "ok") : "broken";
+    },
+    breakOff(why) {
+      broken = why;
+    },
+    answered(kind, answer) {
+      const full = !answer.ok && isFull(answer.errcode);
+      // A log that could be emptied, or not, says nothing about room for the next write.
+      if (kind === "write") diskFull = full;
+      if (answer.ok) return undefined;
+      const { errcode, message } = answer;
+      if (isIoError(errcode)) {
+        // What is refused from now on is certainly not stored.
+        broken = new RunwireError("KAI-SERVER-STORE-0001", message);
+        return new InDoubt(message);
+      }
+      return new RunwireError(full ? "KAI-SERVER-STORE-0002" : "KAI-SERVER-STORE-0001", message);
+    },
+  };
+}
+
+/** Lets a commit happen, now or later, or fails in its place as a database does, with an `errcode`. */
+export type Through = (commit: () => void) => Promise<void>;
+
+/**
+ * The same on the calling thread, for whoever must know in which order things happen, or has a disk that fails when it is
+ * told to.
+ */
+export function writerHere(
+  path: string,
+  durability: Durability,
+  through: Through = async (commit) => commit(),
+): Writer {
   const db = openDatabase(path, durability);
   const commit = transaction(db);
+  const disk = diskState();
+  async function ask(kind: Ask["kind"], act: () => Promise<void>): Promise<void> {
+    if (disk.broken !== undefined) throw disk.broken;
+    const answer = await act().then((): Answer => ({ ok: true }), failedWith);
+    const refusal = disk.answered(kind, answer);
+    if (refusal !== undefined) throw refusal;
+  }
   return {
-    condition: "ok",
-    write: async (list) => commit(list),
-    truncate: async () => emptyLog(db, eraseMsMax),
+    get condition() {
+      return disk.condition;
+    },
+    write: (list) => ask("write", () => through(() => commit(list))),
+    truncate: () => ask("truncate", async () => emptyLog(db, eraseMsMax)),
     close: async () => leave(db),
   };
 }
