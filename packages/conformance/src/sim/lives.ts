@@ -1,17 +1,24 @@
 // What happens in a world: who writes, who reads, who answers, and what breaks. Each is a function of the dice alone.
 
-import type { Event, View } from "@runwire/protocol";
+import { type Event, RunwireError, type View } from "@runwire/protocol";
+import { expect } from "vitest";
 import type { Key } from "../suites/store/under-test.js";
 import { expectWorked, interrupt, prompts, type Work, work } from "./agents.js";
+import { expectBlobs, shortStory, withLarge } from "./blobs.js";
+import { doubtedRows, doubts } from "./disk.js";
 import { writeAndErase } from "./erasing.js";
 import { expectFed, type Feeding, followList } from "./feeding.js";
 import { expectBounded, heavyStory, readLossy, stopping } from "./lagging.js";
+import { type Listing, listRuns } from "./listing.js";
+import { lookAt } from "./looking.js";
 import { server } from "./network.js";
 import { type Decision, decide, expectDecided } from "./people.js";
 import { expectProduced, type Production, produce, story } from "./producing.js";
 import { expectHeard, type Reading, read, readMany } from "./reading.js";
+import { writeInSessions } from "./sessions.js";
 import { intrude, lookThrough } from "./strangers.js";
 import { isThere, produceTree } from "./trees.js";
+import { trust } from "./trusting.js";
 import type { Circumstances, World } from "./world.js";
 
 /** What everybody did and heard, to be compared with the logs in the end. */
@@ -23,6 +30,7 @@ export interface Told {
   readonly decisions: (Key & { readonly of: readonly Decision[] })[];
   readonly works: Work[];
   readonly feedings: Feeding[];
+  readonly listings: Listing[];
 }
 
 export const toldNothing = (): Told => ({
@@ -32,6 +40,7 @@ export const toldNothing = (): Told => ({
   decisions: [],
   works: [],
   feedings: [],
+  listings: [],
 });
 
 export type Life = (world: World, told: Told) => void;
@@ -164,7 +173,63 @@ const laggards: Life = (world, told) => {
   chaos(world, true);
 };
 
-export const lives = { runs, trees, agents, tenants, laggards } as const;
+/** All kinds of producers, with large outputs, on a disk of which nobody knows what it has stored, and that fails to read. */
+const faults: Life = (world, told) => {
+  told.feedings.push(followList(world, "a reader"));
+  told.listings.push(listRuns(world, "a reader"));
+  const damagable: string[] = [];
+  const readBy = (name: string, run_id: string, readers: number): void => {
+    expectBlobs(world, run_id);
+    lookAt(world, run_id);
+    damagable.push(run_id);
+    for (let r = readers; r > 0; r--) told.readings.push(read(world, `${r} of ${name}`, run_id));
+  };
+  world.begin("a run", async () => {
+    const drafts = withLarge(world, story(world, world.whole(10, 80), ["appr_1"]));
+    const made = await produce(world, "large", drafts);
+    told.productions.push(made);
+    told.decisions.push({
+      tenant: world.tenant,
+      run_id: made.run_id,
+      of: decide(world, made.run_id, ["appr_1"], 2),
+    });
+    readBy("what is large", made.run_id, world.whole(1, 3));
+  });
+  world.begin("a run in sessions", async () => {
+    const drafts = withLarge(world, story(world, world.whole(10, 60), []));
+    const made = await writeInSessions(world, "sessions", drafts);
+    told.productions.push(made);
+    readBy("sessions", made.run_id, 1);
+  });
+  world.begin("one who trusts", async () => {
+    const made = await trust(world, "trusted", world.whole(10, 40));
+    told.productions.push(made);
+    readBy("what is trusted", made.run_id, 1);
+  });
+  world.begin("short ones", async () => {
+    for (let i = world.whole(3, 10); i > 0; i--) {
+      const made = await produce(world, `short-${i}`, shortStory(world));
+      expectBlobs(world, made.run_id);
+      told.productions.push(made);
+      await world.sleep(world.whole(0, 4000));
+    }
+  });
+  if (world.whole(0, 1) === 0)
+    world.begin("a tree", async () => {
+      const tree = await produceTree(world, "tree", world.whole(20, 80), (one) => told.parts.push(one));
+      told.productions.push(tree.production);
+      told.readings.push(...readMany(world, "of it", [tree.production.run_id]));
+    });
+  else
+    world.begin("the agent", async () => {
+      const one = await work(world, "demo", world.pick(prompts));
+      told.works.push(one);
+      told.readings.push(read(world, "of the demo", one.run_id));
+    });
+  chaos(world, false, damagable);
+};
+
+export const lives = { runs, trees, agents, tenants, laggards, faults } as const;
 export type LifeName = keyof typeof lives;
 
 const slowly: Circumstances = { slowShare: 0.05 };
@@ -174,14 +239,19 @@ export const circumstances: { readonly [L in LifeName]: Circumstances } = {
   agents: slowly,
   tenants: { ...slowly, tenants: ["acme", "rival"] },
   laggards: slowly,
+  faults: slowly,
 };
 
 /** What happens to servers, for a while: then the world calms down, and everybody can finish. */
-function chaos(world: World, standsStill = false): void {
+function chaos(world: World, standsStill = false, damagable?: readonly string[]): void {
   world.begin("chaos", async () => {
     for (let left = world.whole(2, 12); left > 0; left--) {
       await world.sleep(world.whole(10, 4000));
-      switch (world.whole(0, standsStill ? 7 : 5)) {
+      const what =
+        damagable === undefined
+          ? world.whole(0, standsStill ? 7 : 5)
+          : world.pick([0, 1, 2, 4, 5, 6, 8, 8, 8, 9, 9, 10]);
+      switch (what) {
         case 0:
           world.kill();
           break;
@@ -202,6 +272,19 @@ function chaos(world: World, standsStill = false): void {
           break;
         case 7:
           await stopped(world, world.pick(laptops), world.pick([20_000, 600_000, 3_600_000]));
+          break;
+        case 8:
+          await doubted(world);
+          break;
+        case 9:
+          world.reads.failShare = world.pick([0.1, 0.5, 1]);
+          await world.sleep(world.whole(10, 10_000));
+          world.reads.failShare = 0;
+          break;
+        case 10:
+          world.reads.damaged = world.pick(damagable ?? []);
+          await world.sleep(world.whole(10, 10_000));
+          world.reads.damaged = undefined;
           break;
         default:
           world.time.jump(world.pick([-3_600_000, 60_000, 86_400_000]));
@@ -232,6 +315,47 @@ async function ambushed(world: World): Promise<void> {
   callOff();
 }
 
+/** Of the next write nobody knows whether it is stored, until somebody starts the server again. */
+async function doubted(world: World): Promise<void> {
+  const callOff = world.disk.doubt(world.pick(doubts), world.pick([undefined, ...doubtedRows]));
+  for (let waits = 0; waits < 100 && !world.disk.isBroken; waits++) await world.sleep(100);
+  callOff();
+  if (!world.disk.isBroken) return;
+  await expectRefusing(world);
+  await world.sleep(world.whole(0, 5000));
+  if (world.whole(0, 1) === 0) world.kill();
+  else await world.leave();
+}
+
+/** Nothing is written, and what is stored is read. */
+export async function expectRefusing(world: World): Promise<void> {
+  const answerTo = async (ask: () => Promise<unknown>): Promise<string> => {
+    for (;;) {
+      try {
+        await ask();
+        return "done";
+      } catch (error) {
+        if (!(error instanceof RunwireError)) throw error;
+        if (!error.row.retry || error.code.startsWith("KAI-SERVER")) return error.code;
+        await world.sleep(world.whole(10, 500));
+      }
+    }
+  };
+  expect(await answerTo(() => world.api.listRuns())).toBe("done");
+  const run = world.roots.find((root) => world.audit.log(root, "full").length > 0);
+  if (run !== undefined) {
+    const { run_id } = run;
+    expect(await answerTo(() => world.api.events(run_id))).toBe("done");
+    // What would be refused for what is stored is refused for the doubt: what is stored is what nobody knows.
+    const draft = { type: "custom", payload: {} };
+    const gapped = { id: "stranger", epoch: 1, seq: 2 };
+    const refused = await answerTo(() => world.api.appendIn("runwire", run_id, [draft], gapped));
+    expect(refused).toBe("KAI-SERVER-STORE-0001");
+  }
+  const created = await answerTo(() => world.api.createRun({ prompt: "more", producer: "external" }));
+  expect(created).toBe("KAI-SERVER-STORE-0001");
+}
+
 /** `calmly` is what the agent comes to for a prompt where nothing happens to it. */
 export async function expectTold(
   told: Told,
@@ -243,6 +367,9 @@ export async function expectTold(
   for (const decided of told.decisions) expectDecided(decided.of, await logOf(decided, "full"));
   for (const reading of told.readings) expectHeard(reading, await logOf(reading, reading.view));
   for (const one of told.works) expectWorked(one, await logOf(one, "full"), calmly(one.prompt));
+  for (const { tenant, shown } of told.listings)
+    for (const run_id of shown)
+      expect([run_id, (await logOf({ tenant, run_id }, "default")).length > 0]).toEqual([run_id, true]);
   for (const feeding of told.feedings) {
     const { tenant } = feeding;
     expectFed(feeding, await logOf({ tenant, run_id: `feed:${tenant}:runs` }, "default"));

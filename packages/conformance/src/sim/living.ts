@@ -12,7 +12,8 @@ import { type Circumstances, type ServerUnderTest, simulate, type World } from "
 export interface Modules {
   readonly startGateway: (...given: never[]) => ReturnType<ServerUnderTest["start"]>;
   readonly sqliteStore: (options: never) => unknown;
-  readonly writerHere: (path: string, durability: "fsync" | "os") => unknown;
+  readonly writerHere: (path: string, durability: "fsync" | "os", through: never) => unknown;
+  readonly folderBlobs: (options: never) => unknown;
   readonly createKey: CreateKey;
   readonly engine: (options: never) => unknown;
   readonly demoModel: (options: { readonly wordMs: number }) => unknown;
@@ -48,17 +49,21 @@ export function living(modules: Modules): Living {
     planningGate: "preview",
   } as never);
   const server: ServerUnderTest = {
-    start: (settings, clock, openStore) => {
+    start: (settings, clock, openStore, openBlobs) => {
       // Checkpoints are packed on threads, whose time is nobody's here.
       const own = { durability: "os", log: "error", checkpointRetentionPerRun: 0 } as const;
-      return modules.startGateway(...([{ ...settings, ...own }, clock, agent, openStore] as never[]));
+      return modules.startGateway(
+        ...([{ ...settings, ...own }, clock, agent, openStore, openBlobs] as never[]),
+      );
     },
     openStore(options) {
       const opened = modules.sqliteStore(options as never);
       store = opened as StoreUnderTest;
       return opened as never;
     },
-    openWriter: (path, durability) => modules.writerHere(path, durability) as never,
+    openWriter: (path, durability, through) =>
+      modules.writerHere(path, durability, through as never) as never,
+    openBlobs: (options) => modules.folderBlobs(options) as never,
     createKey: (folder, tenant) => writeKey(modules.createKey, folder, tenant).key,
   };
 
@@ -90,7 +95,7 @@ export function living(modules: Modules): Living {
 
   async function liveAs(name: LifeName, seed: number): Promise<World> {
     try {
-      if (name === "agents") await learnCalmly();
+      if (name === "agents" || name === "faults") await learnCalmly();
       return await live(seed, lives[name], circumstances[name]);
     } catch (error) {
       throw new Error(`RUNWIRE_LIFE=${name} RUNWIRE_SEED=${seed}: ${String((error as Error).message)}`, {

@@ -1,33 +1,72 @@
 import * as engine from "@runwire/engine";
 import * as server from "@runwire/server";
-import { describe, it } from "vitest";
-import { isSoak } from "../gateway/chance.js";
+import { describe, expect, it } from "vitest";
+import { chance, isSoak } from "../gateway/chance.js";
+import { type Moment, moments } from "./awaits.js";
+import { doubts } from "./disk.js";
 import { calm, living } from "./living.js";
-import { happenings, momentLife } from "./moments.js";
+import { type Happening, happenings, momentLife, type Strike } from "./moments.js";
 
 const { live, learnCalmly } = living({ ...server, ...engine } as never);
 
-describe("the write path", () => {
-  const moments = (["asked", "before", "after"] as const).flatMap((moment) =>
-    happenings.map((happening) => ({ moment, happening })),
-  );
+/** A world in which that happens at that moment; whether it came to so many of them. */
+async function lived(of: Omit<Strike, "isStruck">): Promise<boolean> {
+  await learnCalmly();
+  const strike = { ...of, isStruck: false };
+  await live(1, momentLife(strike), { ...calm, slowShare: 0.3 }).catch((cause: unknown) => {
+    throw new Error(`RUNWIRE_WRITE=${of.n}: ${(cause as Error).message}`, { cause });
+  });
+  return strike.isStruck;
+}
 
-  // Every write, from the first or from the one that is given. There are about 150, of which each is a world.
-  it.for(moments)(
-    "holds what it promises where its server is $happening at any write, $moment",
-    { timeout: 10 * 3_600_000 },
+/** Every moment of a kind, from the first or from the one that is given. There are a few hundred, of which each is a world. */
+async function livedAll(of: Omit<Strike, "isStruck" | "n">, name: string): Promise<void> {
+  for (let n = Number(process.env.RUNWIRE_WRITE ?? 1); ; n++) {
+    const isStruck = await lived({ ...of, n });
+    if (n % 20 === 0 || !isStruck) process.stdout.write(`the write path: ${name}: ${n}\n`);
+    if (!isStruck) return;
+  }
+}
+
+const soakOnly = "some hundred worlds each: in a soak alone";
+/** What ordinary worlds meet often. */
+const ofDisk: ReadonlySet<Moment> = new Set(["asked", "before", "after"]);
+const timeout = 10 * 3_600_000;
+
+describe("the write path", () => {
+  const kinds = moments.flatMap((moment) => happenings.map((happening) => ({ moment, happening })));
+
+  it.for(kinds)(
+    "holds what it promises where its server is $happening at any moment: $moment",
+    { timeout },
     async ({ moment, happening }, { skip }) => {
-      skip(!isSoak, "some 150 worlds each: in a soak alone");
-      await learnCalmly();
-      for (let n = Number(process.env.RUNWIRE_WRITE ?? 1); ; n++) {
-        const strike = { moment, n, happening, isStruck: false };
-        await live(1, momentLife(strike), { ...calm, slowShare: 0.3 }).catch((cause: unknown) => {
-          throw new Error(`RUNWIRE_WRITE=${n}: ${(cause as Error).message}`, { cause });
-        });
-        if (n % 20 === 0 || !strike.isStruck)
-          process.stdout.write(`the write path: ${happening}, ${moment}: ${n} writes\n`);
-        if (!strike.isStruck) return;
-      }
+      skip(!isSoak, soakOnly);
+      await livedAll({ moment, happening }, `${happening}, ${moment}`);
     },
   );
+
+  it.for(doubts)(
+    "holds what it promises where nobody knows of any write: seen $seen, kept $kept",
+    { timeout },
+    async (happening, { skip }) => {
+      skip(!isSoak, soakOnly);
+      await livedAll({ moment: "before", happening }, `in doubt, ${JSON.stringify(happening)}`);
+    },
+  );
+
+  it("holds what it promises where something happens at some moment", async () => {
+    const { whole, pick } = chance("the write path");
+    for (const [moment, happening] of [
+      ...moments.filter((one) => !ofDisk.has(one)).map((one): [Moment, Happening] => [one, pick(happenings)]),
+      ["before", pick(doubts)] as const,
+    ]) {
+      const n = whole(1, moment.startsWith("put") ? 2 : 10);
+      expect([moment, happening, n, await lived({ moment, happening, n })]).toEqual([
+        moment,
+        happening,
+        n,
+        true,
+      ]);
+    }
+  });
 });

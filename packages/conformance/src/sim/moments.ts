@@ -1,13 +1,17 @@
-// One small world, and every moment of its write path: what is about to be stored, what is stored and nobody knows, what
-// was asked for. At one moment after the other something happens to the server, until there is none left.
+// One small world, and every moment of its write path: what comes, what is looked for, what is about to be stored, what is
+// stored and nobody knows, what is answered. At one moment after the other something happens to the server, until there is
+// none left.
 
 import { work } from "./agents.js";
-import type { Moment } from "./disk.js";
-import type { Life } from "./lives.js";
+import type { Moment } from "./awaits.js";
+import { expectBlobs } from "./blobs.js";
+import type { Doubt } from "./disk.js";
+import { expectRefusing, type Life } from "./lives.js";
 import { server } from "./network.js";
 import { decide } from "./people.js";
 import { produce } from "./producing.js";
 import { read, readMany } from "./reading.js";
+import { writeInSessions } from "./sessions.js";
 import { produceTree } from "./trees.js";
 import type { World } from "./world.js";
 
@@ -18,12 +22,13 @@ export interface Strike {
   readonly moment: Moment;
   /** Which of them, from 1. */
   readonly n: number;
-  readonly happening: Happening;
+  /** To the server; or what becomes of the write that is about to be stored. */
+  readonly happening: Happening | Doubt;
   /** Whether it came to that many. */
   isStruck: boolean;
 }
 
-/** A run with a request and an answer, a tree whose root ends it, the agent, and readers of all of them. */
+/** A run with a request and an answer, one in sessions, a tree whose root ends it, the agent, and readers of all of them. */
 export function momentLife(strike: Strike): Life {
   return (world, told) => {
     beset(world, strike);
@@ -37,6 +42,7 @@ export function momentLife(strike: Strike): Life {
         { type: "run.lifecycle", payload: { state: "done" } },
       ] as const;
       const made = await produce(world, "small", drafts as never);
+      expectBlobs(world, made.run_id);
       told.productions.push(made);
       told.decisions.push({
         tenant: made.tenant,
@@ -44,6 +50,17 @@ export function momentLife(strike: Strike): Life {
         of: decide(world, made.run_id, ["appr_1"], 2),
       });
       told.readings.push(read(world, "of it", made.run_id), read(world, "of it again", made.run_id));
+    });
+    world.begin("a run in sessions", async () => {
+      const drafts = [
+        { type: "text.delta", payload: { text: "a ", n: 1 } },
+        { type: "custom", payload: { output: "y".repeat(70_000), n: 2 } },
+        { type: "text.delta", payload: { text: "b ", n: 3 } },
+        { type: "run.lifecycle", payload: { state: "done" } },
+      ] as const;
+      const made = await writeInSessions(world, "small-sessions", drafts as never);
+      expectBlobs(world, made.run_id);
+      told.productions.push(made);
     });
     world.begin("a tree", async () => {
       const { production } = await produceTree(world, "tree", 20, (one) => told.parts.push(one));
@@ -59,16 +76,19 @@ export function momentLife(strike: Strike): Life {
 }
 
 function beset(world: World, strike: Strike): void {
+  const { moment, happening } = strike;
   let left = strike.n;
-  const callOff = world.disk.watch((moment) => {
-    if (moment !== strike.moment) return;
+  const callOff = world.awaits.watch((come) => {
+    if (come !== moment) return;
     left -= 1;
     if (left > 0) return;
     callOff();
     strike.isStruck = true;
     // Nobody's: a server that stands still would never ring the timer that lets it go on.
     world.time.as("", () =>
-      world.begin(`${strike.happening} ${strike.moment} ${strike.n}`, () => happen(world, strike.happening)),
+      world.begin(`${JSON.stringify(happening)} ${moment} ${strike.n}`, () =>
+        typeof happening === "string" ? happen(world, happening) : doubt(world, happening),
+      ),
     );
   });
 }
@@ -87,6 +107,15 @@ async function happen(world: World, happening: Happening): Promise<void> {
       world.time.goOn(server);
       return;
   }
+  await world.sleep(200);
+  await world.start();
+}
+
+async function doubt(world: World, how: Doubt): Promise<void> {
+  world.disk.doubt(how);
+  await world.sleep(1000);
+  await expectRefusing(world);
+  world.kill();
   await world.sleep(200);
   await world.start();
 }

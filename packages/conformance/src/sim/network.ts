@@ -1,8 +1,10 @@
 // A network in memory, on which connections are slow, cut to pieces, silent or broken, as the dice say. Node's own HTTP
 // speaks over it, on both sides.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { type IncomingMessage, request } from "node:http";
 import { Duplex } from "node:stream";
+import type { Awaits } from "./awaits.js";
 import type { HeldTime } from "./time.js";
 
 export interface NetworkFaults {
@@ -31,9 +33,13 @@ export interface Network {
   serve(take: ((connection: Duplex) => void) | undefined): void;
   connect(): Duplex;
   tap(): Tap;
+  /** Whether what is done now is done for a request that is to change something, and has not been answered. */
+  readonly isWriting: boolean;
   /** All that is open, or what one of its ends belongs to. */
   cutAll(owner?: string): void;
   readonly fetch: typeof fetch;
+  /** Nobody connects any more. */
+  close(): void;
   readonly counts: { connections: number; cuts: number; refused: number };
 }
 
@@ -42,8 +48,9 @@ const cutBytesMax = 20_000;
 /** Whose timers the server's are. */
 export const server = "server";
 
-export function network(time: HeldTime, faults: NetworkFaults): Network {
+export function network(time: HeldTime, faults: NetworkFaults, awaits: Awaits): Network {
   const { random } = time;
+  const asking = new AsyncLocalStorage<{ readonly isOpen: boolean }>();
   let take: ((connection: Duplex) => void) | undefined;
   const open = new Map<Duplex, { readonly owner: string; readonly valve: Valve }>();
   const counts = { connections: 0, cuts: 0, refused: 0 };
@@ -54,7 +61,18 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
     const silentAfter = random() < faults.silentShare ? Math.floor(random() ** 2 * cutBytesMax) : null;
     let carried = 0;
     const { owner } = time;
-    const [near, far] = pair([owner, server], valve, (bytes) => {
+    let writes = false;
+    const request = { isOpen: false };
+    const sent = (chunk: Buffer, side: number): void => {
+      const [, method] = /^([A-Z]{3,7}) \//.exec(chunk.toString("latin1", 0, 9)) ?? [];
+      if (side === 1) request.isOpen = false;
+      else if (method !== undefined) writes = method !== "GET";
+    };
+    const [near, far] = pair([owner, server], valve, sent, (bytes, side) => {
+      if (writes && bytes > 0) {
+        if (side === 0) request.isOpen = true;
+        awaits.struck(side === 0 ? "arriving" : "answering");
+      }
       carried += bytes;
       if (cutAfter !== null && carried > cutAfter) {
         counts.cuts += 1;
@@ -69,7 +87,10 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
     far.once("close", () => valve.ends.delete(far));
     for (const end of [near, far]) {
       open.set(end, { owner, valve });
-      end.once("close", () => open.delete(end));
+      end.once("close", () => {
+        open.delete(end);
+        request.isOpen = false;
+      });
       // Whoever uses it hears of it; nobody may be there any more.
       end.on("error", () => {});
     }
@@ -81,7 +102,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
       const taking = take;
       time.within(server, () => {
         // One that stood still may be gone when it would have taken it.
-        if (taking === take) taking(far);
+        if (taking === take) asking.run(request, () => taking(far));
         else far.destroy(reset("ECONNRESET"));
       });
     }
@@ -92,7 +113,8 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
   function pair(
     owners: readonly [string, string],
     valve: Valve,
-    carry: (bytes: number) => "carried" | "cut" | "silent",
+    sent: (chunk: Buffer, side: number) => void,
+    carry: (bytes: number, side: number) => "carried" | "cut" | "silent",
   ): readonly [Duplex, Duplex] {
     const ends: Duplex[] = [];
     const reads: ((() => void) | undefined)[] = [];
@@ -112,6 +134,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
           reads[side] = undefined;
         },
         write(chunk: Buffer, _encoding, written) {
+          sent(chunk, side);
           const done = (): void => time.within(owners[side] ?? "", written);
           const cut = Math.floor(random() * chunk.length);
           const pieces = [chunk.subarray(0, cut), chunk.subarray(cut)].filter(({ length }) => length > 0);
@@ -121,7 +144,12 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
                 done();
                 return;
               }
-              const how = carry(piece.length);
+              const how = carry(piece.length, side);
+              // What has happened to the server just now has taken the connection too.
+              if (other().destroyed) {
+                done();
+                return;
+              }
               if (how === "cut") {
                 for (const end of ends) end.destroy(reset("ECONNRESET"));
                 return;
@@ -137,7 +165,7 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
         },
         final(done) {
           arrives(() => {
-            if (!other().destroyed && carry(0) !== "silent") other().push(null);
+            if (!other().destroyed && carry(0, side) !== "silent") other().push(null);
           });
           done();
         },
@@ -166,6 +194,10 @@ export function network(time: HeldTime, faults: NetworkFaults): Network {
       take = server;
     },
     connect,
+    get isWriting() {
+      return asking.getStore()?.isOpen === true;
+    },
+    close: () => asking.disable(),
     cutAll(of) {
       for (const [end, { owner, valve }] of [...open]) {
         if (of !== undefined && of !== owner) continue;

@@ -89,17 +89,33 @@ export function read(
       const patience = world.whole(0, 2) === 0 ? world.whole(1, 200) : Number.POSITIVE_INFINITY;
       let count = 0;
       const source = open({ run_id, view, dialect, ...(isDefault ? {} : { backpressure }) });
-      for await (const item of follow(source, { ...following(world, tap, after), repair })) {
-        isOver ||= endsRun(takeNext(reading, heard, item));
-        count += 1;
-        if (count >= patience) break;
-        if (isSlow && world.whole(0, 5) === 0) await world.sleep(world.whole(0, 3000));
-      }
-      if (!isOver && count < patience) throw new Error("told finished, and the run is not over");
+      const heardOf = await untilDamaged(world, async () => {
+        for await (const item of follow(source, { ...following(world, tap, after), repair })) {
+          isOver ||= endsRun(takeNext(reading, heard, item));
+          count += 1;
+          if (count >= patience) return "enough";
+          if (isSlow && world.whole(0, 5) === 0) await world.sleep(world.whole(0, 3000));
+        }
+        return "all";
+      });
+      if (heardOf === "all" && !isOver) throw new Error("told finished, and the run is not over");
       if (!isOver) await world.sleep(world.whole(0, 5000));
     }
   });
   return reading;
+}
+
+/** Whoever listens to what is damaged for a while is refused, and comes back. */
+async function untilDamaged(
+  world: World,
+  listen: () => Promise<"enough" | "all">,
+): Promise<"enough" | "all"> {
+  try {
+    return await listen();
+  } catch (error) {
+    if (!world.mayPass(error)) throw error;
+    return "enough";
+  }
 }
 
 interface Wanted extends Pick<Reading, "run_id" | "view" | "dialect"> {
@@ -166,13 +182,16 @@ export function readMany(world: World, name: string, runs: readonly string[]): r
       });
       const patience = world.whole(0, 2) === 0 ? world.whole(1, 300) : Number.POSITIVE_INFINITY;
       let count = 0;
-      for await (const item of follow(source, { ...following(world, tap, after), repair: false })) {
-        const of = item.kind === "event" ? heard.get(item.event.run_id) : undefined;
-        takeNext({ dialect }, of ?? [], item);
-        count += 1;
-        if (count >= patience) break;
-      }
-      if (!isOver() && count < patience) throw new Error("told finished, and not all runs are over");
+      const heardOf = await untilDamaged(world, async () => {
+        for await (const item of follow(source, { ...following(world, tap, after), repair: false })) {
+          const of = item.kind === "event" ? heard.get(item.event.run_id) : undefined;
+          takeNext({ dialect }, of ?? [], item);
+          count += 1;
+          if (count >= patience) return "enough";
+        }
+        return "all";
+      });
+      if (heardOf === "all" && !isOver()) throw new Error("told finished, and not all runs are over");
       if (!isOver()) await world.sleep(world.whole(0, 5000));
     }
   });

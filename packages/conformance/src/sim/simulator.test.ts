@@ -30,19 +30,24 @@ describe("a simulated world", () => {
     const named = process.env.RUNWIRE_LIFE as LifeName | undefined;
     const names = named === undefined ? (Object.keys(lives) as LifeName[]) : [named];
     process.stdout.write(`simulator: RUNWIRE_SEED=${first} and the ${worlds - 1} after it\n`);
-    const sums = { worlds: 0, kills: 0, starts: 0, steps: 0, hours: 0, dropped: 0 };
+    const sums = {
+      ...{ worlds: 0, kills: 0, starts: 0, steps: 0, hours: 0 },
+      ...{ dropped: 0, doubts: 0, unread: 0 },
+    };
     let lagging = 0;
     const told = () => process.stdout.write(`simulator: ${JSON.stringify(sums)}\n`);
     for (let i = 0; i < worlds; i++) {
       // By the seed, so that a world is the same alone and among others.
       const name = names[(first + i) % names.length] as LifeName;
-      const { counts, time } = await liveAs(name, first + i);
+      const { counts, time, disk, reads } = await liveAs(name, first + i);
       sums.worlds += 1;
       if (name === "laggards") lagging += 1;
       sums.kills += counts.kills;
       sums.starts += counts.starts;
       sums.steps += counts.steps;
       sums.dropped += counts.dropped;
+      sums.doubts += disk.counts.doubts;
+      sums.unread += reads.counts.failed + reads.counts.damaged;
       sums.hours += time.ms / 3_600_000;
       if (sums.worlds % 20 === 0) told();
     }

@@ -12,8 +12,10 @@ import { RunwireError } from "@runwire/protocol";
 import { expectSoundTree } from "../suites/store/soundness.js";
 import type { Key, StoreUnderTest } from "../suites/store/under-test.js";
 import { type Auditor, auditor } from "./auditing.js";
-import { type Disk, disk, type WriterUnderTest } from "./disk.js";
+import { type Awaits, awaits } from "./awaits.js";
+import { type BlobsUnderTest, type Disk, disk, type Through, type WriterUnderTest } from "./disk.js";
 import { type Network, type NetworkFaults, network, server as serverName } from "./network.js";
+import { damagedCode, type Reads, reads } from "./reads.js";
 import { type HeldTime, holdTime } from "./time.js";
 
 interface RunningServer {
@@ -35,9 +37,11 @@ export interface ServerUnderTest {
     settings: { readonly dataFolder: string; readonly port: number },
     clock: HeldTime["clock"],
     openStore: (options: StoreOptions) => never,
+    openBlobs: (options: never) => never,
   ): Promise<RunningServer>;
   openStore(options: StoreOptions & { readonly hotEventsMax: number }): MovingStore;
-  openWriter(path: string, durability: "fsync" | "os"): WriterUnderTest;
+  openWriter(path: string, durability: "fsync" | "os", through: Through): WriterUnderTest;
+  openBlobs(options: never): BlobsUnderTest;
   /** Makes a key that opens everything of a tenant, for servers on this folder. */
   createKey(dataFolder: string, tenant: string): string;
 }
@@ -50,12 +54,19 @@ export interface World {
   readonly time: HeldTime;
   readonly network: Network;
   readonly disk: Disk;
+  readonly reads: Reads;
+  /** Where something may happen to the server. */
+  readonly awaits: Awaits;
+  /** Its data. */
+  readonly folder: string;
   readonly api: Gateway;
   readonly endpoint: Endpoint;
   /** A whole number from min to max. */
   whole(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
   sleep(ms: number): Promise<void>;
+  /** Whether asking again may help: also where data is damaged, if somebody has damaged it for a while. */
+  mayPass(error: unknown): boolean;
   /** Asks until there is an answer that asking again would not change. */
   persistently<T>(ask: () => Promise<T>): Promise<T>;
   /** The runs whose trees are checked. */
@@ -127,8 +138,10 @@ export async function simulate(
   const acting = new Map<string, Promise<void>>();
   const failures: unknown[] = [];
   const roots: Key[] = [];
-  const net = network(time, faults);
-  const held = disk(time.random, slowShare);
+  const come = awaits();
+  const net = network(time, faults, come);
+  const held = disk(time.random, slowShare, come);
+  const read = reads(time.random, come, () => net.isWriting);
   const audit = auditor();
   const laws: (() => void)[] = [];
   const over = new AbortController();
@@ -139,6 +152,9 @@ export async function simulate(
   let ending: Promise<void> = Promise.resolve();
   let checkedAfterStart = true;
   let leaveMs = Number.POSITIVE_INFINITY;
+  const unhandled = (cause: unknown): void => {
+    failures.push(new Error(`nobody was told, at ${time.ms} ms`, { cause }));
+  };
 
   const auth = tenants.length === 0 ? {} : ({ auth: "keys" } as const);
   const openEndpoint: Endpoint = {
@@ -156,40 +172,49 @@ export async function simulate(
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
   async function slowly<T>(answer: Promise<T>): Promise<T> {
-    const read = await answer;
+    const given = await answer;
     if (slowShare > 0 && time.random() < slowShare) await sleep(whole(1, slowMsMax));
-    return read;
+    return given;
   }
 
   async function start(): Promise<void> {
     await ending;
     if (running !== undefined) return;
+    held.restart();
     running = await time.settle(
       time.as(serverName, () =>
-        server.start({ ...settings, ...auth, dataFolder: folder, port: 0 }, time.clock, (options) => {
-          const opened = server.openStore({
-            ...options,
-            // So that some of every log is compacted.
-            hotEventsMax: 100,
-            openWriter: (path, durability) => held.open(server.openWriter(path, durability)) as never,
-          });
-          store = opened;
-          return {
-            ...opened,
-            head: (key: Key) => slowly(opened.head(key)),
-            read: (...asked: Parameters<typeof opened.read>) => slowly(opened.read(...asked)),
-            onMoved: (heard: (log: Key) => void) =>
-              opened.onMoved((log) => {
-                audit.moved(log);
-                heard(log);
-              }),
-          } as never;
-        }),
+        server.start({ ...settings, ...auth, dataFolder: folder, port: 0 }, time.clock, openStore, openBlobs),
       ),
     );
     counts.starts += 1;
     checkedAfterStart = false;
     net.serve(running.take);
+  }
+
+  const openBlobs = (options: never): never => held.openBlobs(server.openBlobs(options)) as never;
+
+  function openStore(options: StoreOptions): never {
+    const opened = server.openStore({
+      ...options,
+      // So that some of every log is compacted.
+      hotEventsMax: 100,
+      openWriter: (path, durability) =>
+        held.open(path, (through) => server.openWriter(path, durability, through)) as never,
+    });
+    store = opened;
+    return {
+      ...read.through(opened, slowly),
+      onMoved: (heard: (log: Key) => void) =>
+        opened.onMoved((log) => {
+          audit.moved(log);
+          heard(log);
+        }),
+    } as never;
+  }
+
+  function mayPass(error: unknown): boolean {
+    if (!(error instanceof RunwireError)) return false;
+    return error.row.retry || (error.code === damagedCode && read.counts.damaged > 0);
   }
 
   /** Whatever has not reached the disk is gone. */
@@ -248,17 +273,22 @@ export async function simulate(
     time,
     network: net,
     disk: held,
+    reads: read,
+    awaits: come,
+    folder,
     api: gateway(endpoint),
     endpoint,
     whole,
     pick: (items) => items[whole(0, items.length - 1)] as never,
     sleep,
+    mayPass,
     async persistently(ask) {
       for (;;) {
         try {
           return await ask();
         } catch (error) {
-          if (!(error instanceof RunwireError) || !error.row.retry) throw error;
+          over.signal.throwIfAborted();
+          if (!mayPass(error)) throw error;
           await sleep(whole(10, 2000));
         }
       }
@@ -268,6 +298,7 @@ export async function simulate(
     always: (law) => void laws.push(law),
     begin(what, act) {
       const name = `${tenant}: ${what}`;
+      if (acting.has(name)) throw new Error(`${name} has begun, and is not done`);
       const done = act()
         .catch((error: unknown) => {
           failures.push(new Error(`${name}, at ${time.ms} ms`, { cause: error }));
@@ -299,6 +330,10 @@ export async function simulate(
   });
   const world = shared[0] ?? worldOf(openTenant, openEndpoint);
 
+  laws.push(() => {
+    if (held.counts.trespasses > 0) throw new Error("something was written after a write that is in doubt");
+  });
+  process.on("unhandledRejection", unhandled);
   try {
     await start();
     setUp(world);
@@ -323,6 +358,8 @@ export async function simulate(
     await time.settle(Promise.all(companions.values()));
     if (running !== undefined) await time.settle(leave());
     await time.settle(ending);
+    process.off("unhandledRejection", unhandled);
+    net.close();
     time.release();
     rmSync(folder, { recursive: true, force: true });
   }

@@ -128,7 +128,7 @@ function diskState(): DiskState {
 }
 
 /** Lets a commit happen, now or later, or fails in its place as a database does, with an `errcode`. */
-export type Through = (commit: () => void) => Promise<void>;
+export type Through = (commit: () => void, list: readonly Write[]) => Promise<void>;
 
 /**
  * The same on the calling thread, for whoever must know in which order things happen, or has a disk that fails when it is
@@ -152,7 +152,7 @@ export function writerHere(
     get condition() {
       return disk.condition;
     },
-    write: (list) => ask("write", () => through(() => commit(list))),
+    write: (list) => ask("write", () => through(() => commit(list), list)),
     truncate: () => ask("truncate", async () => emptyLog(db, eraseMsMax)),
     close: async () => leave(db),
   };
