@@ -352,15 +352,22 @@ export async function simulate(
     await look();
     await time.alone(check);
     await time.alone(expectAll);
-    return world;
-  } finally {
-    over.abort(new Error("the world is over"));
+  } catch (error) {
+    failures.push(error);
+  }
+  over.abort(new Error("the world is over"));
+  try {
     await time.settle(Promise.all(companions.values()));
     if (running !== undefined) await time.settle(leave());
     await time.settle(ending);
-    process.off("unhandledRejection", unhandled);
-    net.close();
-    time.release();
-    rmSync(folder, { recursive: true, force: true });
+  } catch (error) {
+    failures.push(error);
   }
+  process.off("unhandledRejection", unhandled);
+  net.close();
+  time.release();
+  rmSync(folder, { recursive: true, force: true });
+  // What went wrong first says most.
+  if (failures.length > 0) throw failures[0];
+  return world;
 }
