@@ -6,7 +6,7 @@ import type { Event } from "@runwire/protocol";
 import { startGateway } from "@runwire/server";
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { append, createRun, lifecycle, text } from "../gateway/calls.js";
+import { append, call, createRun, lifecycle, text } from "../gateway/calls.js";
 import { readAll, streamPath } from "../gateway/readers.js";
 import { underTest } from "../gateway/under-test.js";
 import { tool } from "../tools.js";
@@ -153,5 +153,36 @@ describe.each([
   it.skipIf(!isThere || !hasChromium)(
     "comes word by word to the EventSource of a page in Chromium, over a cut, and ends [RW-SSE-6]",
     async () => follows(base(), cut, await inPage(page as Page, base())),
+  );
+});
+
+describe("a WebSocket of a page in Chromium", () => {
+  it.skipIf(!hasChromium)(
+    "hears why it cannot read, which no status would have told it [RW-WS-6]",
+    { timeout: waitMsMax * 2 },
+    async () => {
+      const page = await openPage();
+      try {
+        await page.open(`${server.url}/docs`);
+        const closeOf = (path: string, protocols: readonly string[]): Promise<unknown> =>
+          page.evaluate(`new Promise((resolve) => {
+            const ws = new WebSocket(${JSON.stringify(server.url.replace("http", "ws") + path)}, ${JSON.stringify(protocols)});
+            ws.onclose = ({ code, reason }) => resolve([code, reason]);
+          })`);
+        const erased = await createRun(server.url);
+        await call(server.url, "DELETE", `/v1/agent/runs/${erased}`);
+        for (const protocols of [[], ["koder-agent-stream-v1"], ["runwire.runwire", "something.else"]]) {
+          const missing = await closeOf(streamPath({ run_id: "run_0" }), protocols);
+          expect(missing).toEqual([4404, "KAI-RUN-MISSING-0001: run not found: run_0"]);
+          const [code, reason] = (await closeOf(streamPath({ run_id: erased }), protocols)) as [
+            number,
+            string,
+          ];
+          expect([code, reason]).toEqual([4410, expect.stringMatching(/^KAI-STREAM-CONN-0002: /)]);
+        }
+      } finally {
+        await page.close();
+      }
+    },
   );
 });
