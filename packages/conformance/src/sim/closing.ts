@@ -1,8 +1,8 @@
 // CLOSE: what a reader is told of how each of its connections ended, held against what became of the connection.
 //
 //   leaving    only where the server left
-//   broken     only where the network did something to the connection, nothing came any more, what it reads could not be
-//              read, or a server that left has waited long enough
+//   broken     only where the network did something to the connection, its owner stood still, nothing came any more, what
+//              it reads could not be read, or a server that left has waited long enough
 //   finished   only after the end of the run, which is for whoever reads to say
 
 import type { Status } from "@runwire/client";

@@ -299,6 +299,7 @@ function chaos(world: World, standsStill = false, damagable?: readonly string[])
 /** A process that stands still while time goes on; its connections may not outlive that. */
 async function stopped(world: World, owner: string, ms: number): Promise<void> {
   world.time.standStill(owner);
+  world.network.strain(owner);
   await world.sleep(ms);
   if (world.whole(0, 1) === 0) world.network.cutAll(owner);
   world.time.goOn(owner);

@@ -37,6 +37,8 @@ export interface Network {
   readonly isWriting: boolean;
   /** All that is open, or what one of its ends belongs to. */
   cutAll(owner?: string): void;
+  /** What is open of somebody who stands still from now on may be ended by its other side, which does not wait for ever. */
+  strain(owner: string): void;
   readonly fetch: typeof fetch;
   /** Nobody connects any more. */
   close(): void;
@@ -204,6 +206,9 @@ export function network(time: HeldTime, faults: NetworkFaults, awaits: Awaits): 
         valve.harmed += 1;
         end.destroy(reset("ECONNRESET"));
       }
+    },
+    strain(owner) {
+      for (const { owner: whose, valve } of open.values()) if (whose === owner) valve.harmed += 1;
     },
     fetch: fetchBy(connect),
     tap() {
