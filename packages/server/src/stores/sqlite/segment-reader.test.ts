@@ -75,6 +75,9 @@ it("a segment that is replaced while it is looked for is looked for again, and n
     meanwhile = [["dropSegments", "acme", "run_b"]];
     write(add("acme", "run_b", 1));
     expect(segments.read("acme", "run_b", "full", 0).events).toEqual([]);
+    // Gone is not damaged: whoever reads on from the start is told that it is gone.
+    expect(segments.posOfSeq("acme", "run_b", "full", 1)).toBe(0);
+    expect(() => segments.posOfSeq("acme", "run_a", "full", 1)).toThrow(/seq 1 is lost/);
   } finally {
     file.close();
     db.close();

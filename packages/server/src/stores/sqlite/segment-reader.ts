@@ -136,9 +136,11 @@ export function segmentReader(reader: Reader): SegmentReader {
     posOfSeq(tenant, log, view, seq) {
       const lines = load(() => bySeq.get(tenant, log, view, seq));
       const line = lines === undefined ? undefined : lineOfSeq(lines, seq);
+      if (lines !== undefined && line !== undefined) return lines.firstPos + line;
+      // Where nothing is left it has just been erased; whoever reads on is told so.
+      if (lines === undefined && last.get(tenant, log, view) === undefined) return 0;
       // A segment whose last number is damaged is not found, or found instead of another.
-      if (lines === undefined || line === undefined) throw lost(`${log}: the event with seq ${seq} is lost`);
-      return lines.firstPos + line;
+      throw lost(`${log}: the event with seq ${seq} is lost`);
     },
   };
 }
