@@ -1,7 +1,11 @@
 import { once } from "node:events";
 import { createServer, get, type IncomingMessage } from "node:http";
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { listen } from "./listening.js";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 it("a server outlives connections that the system cannot hand over, and tells of each", async () => {
   const server = createServer();
@@ -34,4 +38,23 @@ it("an answer that is written and not yet taken is taken in the end, and no idle
   for await (const piece of answer) bytes += (piece as Buffer).length;
   expect(bytes).toBe(body.length);
   await closed;
+});
+
+it("an answer of which nothing is taken is not waited for as long as others may be", async () => {
+  const server = createServer((_req, res) => res.end(Buffer.alloc(32 * 1024 * 1024)));
+  const door = await listen(server, "127.0.0.1", 0, () => {});
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const [answer] = (await once(get({ host: "127.0.0.1", port: door.port }), "response")) as [IncomingMessage];
+  answer.pause();
+  const closed = door.close(600_000);
+  let isClosed = false;
+  void closed.then(() => {
+    isClosed = true;
+  });
+  for (let looks = 0; looks < 1000 && !isClosed; looks++) {
+    vi.advanceTimersByTime(50);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await closed;
+  answer.destroy();
 });

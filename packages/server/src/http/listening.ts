@@ -14,6 +14,8 @@ export interface Listening {
 }
 
 const idleLookMs = 50;
+/** Of an answer of which nothing is taken meanwhile, nobody waits for the rest. */
+const stoppedLooks = 40;
 
 /**
  * Throws an Error with one line where the address cannot be had. `failed` hears of connections that came later and could
@@ -40,8 +42,18 @@ export async function listen(
   });
   // Node takes a connection for idle as soon as its answer is written, and would cut off what is still to be taken of it.
   const closeIdle = server.closeIdleConnections?.bind(server);
+  const looks = new WeakMap<Socket, { readonly bytes: number; readonly count: number }>();
+  const isTaking = (socket: Socket): boolean => {
+    // Until all of it is taken, the answer that was written last has the connection.
+    if (whoseTurn(socket)?.writableEnded !== true) return false;
+    const { writableLength: bytes } = socket;
+    const before = looks.get(socket);
+    const count = before?.bytes === bytes ? before.count + 1 : 0;
+    looks.set(socket, { bytes, count });
+    return count < stoppedLooks;
+  };
   server.closeIdleConnections = () => {
-    if (![...sockets, ...spoken].some(isTaking)) closeIdle?.();
+    if ([...sockets, ...spoken].filter(isTaking).length === 0) closeIdle?.();
   };
   server.on("session", (session: Http2Session) => {
     sessions.add(session);
@@ -78,11 +90,6 @@ export async function listen(
       clearTimeout(grace);
     },
   };
-}
-
-/** Until all of it is taken, the answer that was written last has the connection. */
-function isTaking(socket: Socket): boolean {
-  return whoseTurn(socket)?.writableEnded === true;
 }
 
 function refusal(error: NodeJS.ErrnoException, host: string, port: number): Error {

@@ -168,6 +168,8 @@ export function httpServer(options: HttpOptions): Server {
     headers: string[],
   ): void {
     headers.push(requestIdHeader, requestId);
+    // Whoever stays would be answered until the door is shut, and nobody waits for that.
+    if (isLeaving() && streamOf(res) === undefined) res.shouldKeepAlive = false;
     const common = guardsOf(req);
     for (let i = 0; i < common.length; i += 2)
       addHeader(headers, common[i] as string, common[i + 1] as string);
