@@ -26,7 +26,7 @@ export interface Rooms {
   readonly transcripts: Transcripts;
   readonly snapshots: Snapshots;
   readonly encodings: Encodings;
-  /** Of appends whose messages are read by what the log says before them. */
+  /** Of a run's appends whose messages are read by what the log says before them. */
   readonly turns: Turns;
   readonly blobs: CountedBlobs;
   readonly connections: Connections;

@@ -11,6 +11,7 @@
 
 import type { BlobRef } from "../log/record.js";
 import type { Store } from "../store.js";
+import { turns } from "../turns.js";
 import type { NewBlob } from "./spill.js";
 import { type BlobKey, type Blobs, type ByteRange, isBlobRef, type OpenBlob } from "./store.js";
 
@@ -35,22 +36,13 @@ const removesAtOnceMax = 64;
 
 export function countedBlobs(blobs: Blobs, store: Pick<Store, "blob">): CountedBlobs {
   const holders = new Map<string, number>();
-  const turns = new Map<string, Promise<void>>();
+  const { take } = turns();
   let closed = false;
 
   const nameOf = ({ tenant, ref }: BlobKey): string => `${tenant}/${ref}`;
 
-  function inTurn(key: BlobKey, job: () => Promise<void>): Promise<void> {
-    const name = nameOf(key);
-    const done = (turns.get(name) ?? Promise.resolve()).then(job);
-    const over = done
-      .catch(() => {})
-      .then(() => {
-        if (turns.get(name) === over) turns.delete(name);
-      });
-    turns.set(name, over);
-    return done;
-  }
+  const inTurn = ({ tenant, ref }: BlobKey, job: () => Promise<void>): Promise<void> =>
+    take(tenant, ref, job);
 
   const removeUnreferred = (key: BlobKey): Promise<void> =>
     inTurn(key, async () => {

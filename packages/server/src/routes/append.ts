@@ -132,7 +132,7 @@ export async function appendBatch(
  * between the two: two calls without ids would get the same one.
  */
 export function inTurn<T>(rooms: Rooms, key: RunKey, dialect: Dialect, act: () => Promise<T>): Promise<T> {
-  return dialect.decoderAfter === undefined ? act() : rooms.turns.take(key, act);
+  return dialect.decoderAfter === undefined ? act() : rooms.turns.take(key.tenant, key.run_id, act);
 }
 
 /** Drafts of one JSON value, for a run. The log's own dialect needs no message in between. */

@@ -52,8 +52,16 @@ export async function appendSession(
     res.write(`${JSON.stringify(answer)}\n`);
   }
 
+  /** A session is read no faster than its tenant may write; others do not wait for that. */
+  async function take(come: SessionLines): Promise<void> {
+    if (come.lines.length > 0) await quotas.appendingLater(key.tenant, come.lines.length, ending.signal);
+    await inTurn(rooms, key, dialect, () => commit(come));
+  }
+
   /** What came together is committed together; where that is refused, line by line up to the one that is. */
   async function commit(come: SessionLines): Promise<void> {
+    // It may have waited for its turn.
+    ending.signal.throwIfAborted();
     // What others have said since then may be what a line goes on from.
     if (dialect.decoderAfter !== undefined && (await store.head(key))?.views.full.pos !== stoodAt)
       read = await draftReader(rooms, key, dialect, claimNow());
@@ -72,7 +80,6 @@ export async function appendSession(
     for (let from = 0; from < good.length; from += settings.batchEventsMax) {
       const batch = good.slice(from, from + settings.batchEventsMax);
       const all = batch.flatMap(({ drafts }) => drafts);
-      await quotas.appendingLater(key.tenant, all.length, ending.signal);
       try {
         await append(all);
       } catch (error) {
@@ -90,9 +97,9 @@ export async function appendSession(
 
   try {
     for await (const chunk of untilLeaving(req, res, ending.signal)) {
-      await inTurn(rooms, key, dialect, () => commit(reader.push(chunk)));
+      await take(reader.push(chunk));
     }
-    await inTurn(rooms, key, dialect, () => commit(reader.end()));
+    await take(reader.end());
   } catch (error) {
     res.write(`${JSON.stringify(toldOf(report, error, requestId))}\n`);
   } finally {
