@@ -14,7 +14,7 @@ import { breakOff, streamOf, whenClosed } from "./closing.js";
 const stalledMs = 60_000;
 
 /** What is given at once; of more it is seen whether some of it was taken. */
-export const pieceBytes = 64 * 1024;
+const pieceBytes = 64 * 1024;
 
 /** A whole text, which the head was written for. */
 export function giveText(res: ServerResponse, text: string): void {
@@ -33,7 +33,7 @@ export async function give(res: ServerResponse, body: Readable): Promise<void> {
   await pipeline(body, res);
 }
 
-function* piecesOf(bytes: Buffer): Generator<Buffer> {
+export function* piecesOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }
 

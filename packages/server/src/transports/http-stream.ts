@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { type Close, keepalive, sseFrame, sseRetry } from "@runwire/protocol";
 import { breakOff, streamOf, whenClosed } from "../http/closing.js";
-import { pieceBytes, watch } from "../http/giving.js";
+import { piecesOf, watch } from "../http/giving.js";
 import type { Call } from "../http/route.js";
 import type { Rooms } from "../rooms.js";
 import type { Sink, Stream } from "../stream.js";
@@ -17,7 +17,6 @@ const contentTypes = {
   sse: "text/event-stream; charset=utf-8",
   ndjson: "application/x-ndjson; charset=utf-8",
 };
-const nothing = Buffer.alloc(0);
 const signs = { sse: Buffer.from(keepalive), ndjson: Buffer.from("\n") };
 const retryMsMin = 50;
 const retryMsMax = 2000;
@@ -53,8 +52,6 @@ export function httpStream(
   let letGo: NodeJS.Timeout | undefined;
   let full = false;
   const taken = hasEnd ? watch(res) : undefined;
-  /** What is still to be written where that is watched: it goes out in pieces, so that it is seen whether some was taken. */
-  let rest: Buffer = nothing;
   const framed = (bytes: Buffer): Buffer => (isChunked(res) ? chunk(bytes) : bytes);
 
   begin(200, {
@@ -88,8 +85,7 @@ export function httpStream(
   const drained = (): void => {
     if (!full) return;
     full = false;
-    writeRest();
-    if (!full) stream?.drained();
+    stream?.drained();
   };
   socket?.on("drain", drained);
   whenClosed(res, () => {
@@ -104,22 +100,10 @@ export function httpStream(
     // After its end the connection is the next answer's.
     if (gone || ended || socket === null) return;
     sentMs = clock.monotonic();
-    if (taken === undefined) {
-      socket.write(bytes);
-      full = waitsForDrain(socket);
-    } else {
-      rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
-      writeRest();
-    }
-  }
-
-  function writeRest(): void {
-    if (gone || ended) return;
-    taken?.();
-    for (; rest.length > 0 && !full; rest = rest.subarray(pieceBytes)) {
-      socket?.write(rest.subarray(0, pieceBytes));
-      full = socket !== null && waitsForDrain(socket);
-    }
+    if (taken === undefined) socket.write(bytes);
+    // In pieces, so that it is seen whether some of it is taken.
+    else for (const piece of piecesOf(bytes)) socket.write(piece, taken);
+    full = waitsForDrain(socket);
   }
 
   return {
@@ -138,7 +122,6 @@ export function httpStream(
           const spread = Math.round(retryMsMin + Math.random() * (retryMsMax - retryMsMin));
           write(framed(Buffer.from(sseRetry(spread))));
         }
-        if (rest.length > 0) socket?.write(rest);
         ended = true;
         remove();
         res.end();
