@@ -1,4 +1,4 @@
-import { setFlagsFromString } from "node:v8";
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "@runwire/server/operate";
 import type { Command } from "commander";
 import { fail } from "./fail.js";
@@ -6,15 +6,17 @@ import { addSettingOptions } from "./setting-options.js";
 import { readSettings } from "./settings.js";
 
 // Much of what a server keeps lives for minutes, so V8 fills its old space fast and marks it often, with helpers that
-// take a whole core for as long as that lasts. It may grow to four times of what is alive before it is marked again.
+// take a whole core for as long as that lasts. It may grow to four times of what is alive before it is marked again, where
+// there is room for that.
 const heapGrowth = "--heap-growing-percent=300";
+const roomBytes = 1024 * 1024 * 1024;
 
 export function addServe(program: Command): void {
   const serve = program.command("serve").description("run the gateway");
   addSettingOptions(serve);
   serve.action(async (flags: { readonly [flag: string]: unknown }) => {
     const settings = readSettings(flags, process.env);
-    setFlagsFromString(heapGrowth);
+    if (getHeapStatistics().heap_size_limit >= roomBytes) setFlagsFromString(heapGrowth);
     // Loaded only now: every other command starts quicker without it.
     const [{ startGateway }, { builtInAgent }] = await Promise.all([
       import("@runwire/server"),
