@@ -139,7 +139,7 @@ function endingOfClose(code: number, reason: string, heard: boolean): Ending {
   // A terminal event would have ended the reading; so after anything else, 1000 is not yet the end, and a
   // further connection that brings nothing makes sure of it.
   if (code === 1000) return { close: heard ? "leaving" : "finished" };
-  if (code === 1012) return { close: "leaving" };
+  if (code === 1012) return { close: "leaving", cause: errorOfClose(code, reason) };
   // The credential has ended in mid-stream; the next connection asks for a ticket anew.
   if (code === errorTable["KAI-AUTH-TOKEN-0003"].close) return { close: "leaving" };
   const error = errorOfClose(code, reason);

@@ -297,4 +297,15 @@ describe("a WebSocket that cannot be opened", () => {
     expect(raw.text).toMatch(/^HTTP\/1\.1 101 /);
     expect(raw.text).toContain("KAI-RUN-MISSING-0001");
   });
+
+  it("tells also who has said its last word, by one of the two", async () => {
+    const lines = [`Authorization: ${alice.headers.Authorization}`, ...upgradeLines];
+    for (let i = 0; i < 20; i++) {
+      const raw = await rawConnection(server.url);
+      raw.socket.end(requestText(server.url, "GET", runPath("run_0", "stream"), lines));
+      await raw.ended;
+      expect(raw.text).toMatch(/^HTTP\/1\.1 (101|404) /);
+      expect(raw.text).toContain("KAI-RUN-MISSING-0001");
+    }
+  });
 });

@@ -22,6 +22,7 @@ const messageBytesMax = 64 * 1024;
 export function handshake(chosen: (offered: ReadonlySet<string>) => string | undefined): Handshake {
   const server = new WebSocketServer({
     noServer: true,
+    clientTracking: false,
     perMessageDeflate: false,
     maxPayload: messageBytesMax,
     // The library answers every ping, also of a client that reads none of the answers.
@@ -30,19 +31,19 @@ export function handshake(chosen: (offered: ReadonlySet<string>) => string | und
   });
 
   // Node gives the handshake no response of its own to put a header on, or to refuse it with.
-  const requestIds = new WeakMap<IncomingMessage, string>();
+  const asking = new WeakMap<IncomingMessage, { requestId: string; reject(error: RunwireError): void }>();
   server.on("headers", (headers, req) => {
-    headers.push(`${requestIdHeader}: ${requestIds.get(req)}`);
+    headers.push(`${requestIdHeader}: ${asking.get(req)?.requestId}`);
   });
-  const refusals = new WeakMap<IncomingMessage, (error: RunwireError) => void>();
   server.on("wsClientError", ({ message }, _socket, req) => {
-    refusals.get(req)?.(new RunwireError("KAI-STREAM-FRAME-0002", message));
+    asking.get(req)?.reject(new RunwireError("KAI-STREAM-FRAME-0002", message));
   });
 
   return ({ req, socket, head, requestId }) =>
     new Promise((resolve, reject) => {
-      requestIds.set(req, requestId);
-      refusals.set(req, reject);
-      server.handleUpgrade(req, socket, head, resolve);
+      asking.set(req, { requestId, reject });
+      // The library says nothing where the client has said its last word.
+      if (!socket.readable) reject(new RunwireError("KAI-STREAM-CONN-0001"));
+      else server.handleUpgrade(req, socket, head, resolve);
     });
 }

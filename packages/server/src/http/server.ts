@@ -222,11 +222,13 @@ export function httpServer(options: HttpOptions): Server {
         socket.destroy();
         return;
       }
-      account.refused(told);
-      const { requestId, route } = account;
-      const withStatus = (why: RunwireError): void => refuse(socket, why, requestId, guardsOf(req));
-      if (socketPaths.has(route ?? "") && isToldByClose(told))
-        turnAway({ req, socket, head, requestId }, told).catch(withStatus);
+      const { requestId } = account;
+      const withStatus = (why: RunwireError): void => {
+        account.refused(why);
+        refuse(socket, why, requestId, guardsOf(req));
+      };
+      if (socketPaths.has(account.route ?? "") && isToldByClose(told) && socket.readable)
+        turnAway({ req, socket, head, requestId }, told).then(() => account.refused(told), withStatus);
       else withStatus(told);
     });
   }

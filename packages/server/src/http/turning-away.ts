@@ -1,6 +1,6 @@
 // A browser tells its page neither the status nor the body that refuse a WebSocket, only how one is closed that was open.
-// So whoever may know why is told by a close: the connection is opened, and closed at once. Who has no credential, lacks
-// a scope, or comes from a foreign page gets no connection at all, but a status.
+// So why it cannot be read is told by a close: the connection is opened, and closed at once. Who is refused for who it is,
+// and not for what it asks, gets no connection at all, but a status.
 
 import type { RunwireError } from "@runwire/protocol";
 import { type Asked, handshake } from "./handshake.js";
