@@ -5,8 +5,9 @@
 import { work } from "./agents.js";
 import type { Moment } from "./awaits.js";
 import { expectBlobs } from "./blobs.js";
+import { expectRefusing } from "./chaos.js";
 import type { Doubt } from "./disk.js";
-import { expectRefusing, type Life } from "./lives.js";
+import type { Life } from "./lives.js";
 import { server } from "./network.js";
 import { decide } from "./people.js";
 import { produce } from "./producing.js";

@@ -130,23 +130,33 @@ const leaseMs = 300_000;
 /** In which every tenant of a shared server has its runs. */
 export const sharedSession = "ses_1";
 
+type Pace = Partial<Pick<Production, "lease_ms" | "goneAfter" | "everyMs">>;
+
 export async function produce(
   world: World,
   name: string,
   drafts: readonly Draft[],
-  {
-    lease_ms = leaseMs,
-    goneAfter = Number.POSITIVE_INFINITY,
-    ...pace
-  }: Partial<Pick<Production, "lease_ms" | "goneAfter" | "everyMs">> = {},
+  pace: Pace = {},
 ): Promise<Production> {
-  const beganMs = world.time.ms;
+  return write(world, name, await beginRun(world, name, drafts, pace));
+}
+
+/** A run, and what is to be said in it; nobody says it yet. */
+export async function beginRun(
+  world: World,
+  name: string,
+  drafts: readonly Draft[],
+  { lease_ms = leaseMs, goneAfter = Number.POSITIVE_INFINITY, ...pace }: Pace = {},
+): Promise<Production> {
+  const contactMs = world.time.ms;
+  const { tenant } = world;
   // Ids are a tenant's own, those of sessions too.
   const session = world.tenants.length === 0 ? {} : { session_id: sharedSession };
   const asked = { prompt: name, producer: "external" as const, lease_ms, ...session };
   const { run_id } = await world.persistently(() => world.api.createRun(asked, `make-${name}`));
-  world.roots.push({ tenant: world.tenant, run_id });
-  return write(world, name, { run_id, drafts, by: "p", lease_ms, goneAfter, contactMs: beganMs, ...pace });
+  world.roots.push({ tenant, run_id });
+  const made = { tenant, run_id, drafts, by: "p", lease_ms, goneAfter, contactMs, ...pace };
+  return { ...made, acknowledged: 0, isOver: false };
 }
 
 /** Another one, for a run that is there. */

@@ -3,10 +3,9 @@
 
 import { request } from "node:http";
 import { type Draft, type ErrorCode, limits, lineSplitter, RunwireError } from "@runwire/protocol";
-import { expectAlways, type Production } from "./producing.js";
+import { beginRun, expectAlways, type Production } from "./producing.js";
 import type { World } from "./world.js";
 
-const lease_ms = 300_000;
 /** Of a connection that has gone silent. */
 const patienceMs = 60_000;
 
@@ -20,23 +19,8 @@ export async function writeInSessions(
   name: string,
   drafts: readonly Draft[],
 ): Promise<Production> {
-  const { tenant } = world;
-  const asked = { prompt: name, producer: "external" as const, lease_ms };
-  const { run_id } = await world.persistently(() => world.api.createRun(asked, `make-${name}`));
-  world.roots.push({ tenant, run_id });
-  const goneAfter = Number.POSITIVE_INFINITY;
-  const contactMs = world.time.ms;
-  const made = {
-    tenant,
-    run_id,
-    drafts,
-    by: "p",
-    lease_ms,
-    goneAfter,
-    contactMs,
-    acknowledged: 0,
-    isOver: false,
-  };
+  const made = await beginRun(world, name, drafts);
+  const { run_id } = made;
   expectAlways(world, made);
   world.begin(`producer of ${name} in sessions`, async () => {
     while (!made.isOver && made.acknowledged < drafts.length) {

@@ -2,33 +2,17 @@
 // says that nobody knows, or there was none.
 
 import { type Draft, RunwireError } from "@runwire/protocol";
-import { expectAlways, type Production } from "./producing.js";
+import { beginRun, expectAlways, type Production } from "./producing.js";
 import type { World } from "./world.js";
 
-const lease_ms = 300_000;
 /** Store unavailable, or nobody answered. */
 const inDoubt: ReadonlySet<number> = new Set([499, 502, 503]);
 
 export async function trust(world: World, name: string, length: number): Promise<Production> {
-  const { tenant } = world;
-  const asked = { prompt: name, producer: "external" as const, lease_ms };
-  const { run_id } = await world.persistently(() => world.api.createRun(asked, `make-${name}`));
-  world.roots.push({ tenant, run_id });
   const said = Array.from({ length }, (_, i) => ({ type: "custom", payload: { text: `${i}`, n: i + 1 } }));
   const drafts = [...said, { type: "run.lifecycle", payload: { state: "done" } }] as unknown as Draft[];
-  const goneAfter = Number.POSITIVE_INFINITY;
-  const contactMs = world.time.ms;
-  const made = {
-    tenant,
-    run_id,
-    drafts,
-    by: "p",
-    lease_ms,
-    goneAfter,
-    contactMs,
-    acknowledged: 0,
-    isOver: false,
-  };
+  const made = await beginRun(world, name, drafts);
+  const { run_id } = made;
   expectAlways(world, made);
   world.begin(`trusting producer of ${name}`, async () => {
     for (const [i, draft] of drafts.entries()) {
