@@ -1,7 +1,7 @@
 // A tenant's world is its own: whatever another does, under the same ids, its answers and refusals are those of a store
 // where the other does not exist. The same steps are taken in two stores, one of which has the stranger in it.
 
-import type { Draft } from "@runwire/protocol";
+import type { Draft, StoredEvent, View } from "@runwire/protocol";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { runsFeed } from "./log.js";
@@ -161,8 +161,8 @@ async function found({ store }: Trial, run: string): Promise<unknown> {
   const feed = runsFeed(resident);
   const read = await Promise.all(
     views.map(async (view) => ({
-      events: (await store.read(key, view, 0, 1 << 20)).events,
-      rest: (await store.read(key, view, 2, 1 << 20)).events,
+      events: await readFrom(store, key, view, 0),
+      rest: await readFrom(store, key, view, 2),
       posOfSeq: await store.posOfSeq(key, view, 2),
       snapshot: await store.snapshotBefore(key, view, 5),
     })),
@@ -173,8 +173,23 @@ async function found({ store }: Trial, run: string): Promise<unknown> {
     erased: await store.isErased(key),
     tree: await treeOf(store, key),
     list: (await store.listRuns(resident, { limit: 10 })).heads,
-    feed: (await store.read(feed, "default", 0, 1 << 20)).events,
+    feed: await readFrom(store, feed, "default", 0),
   };
+}
+
+/** A log is read in parts, by where they lie; what lies where depends on all that share the store. */
+async function readFrom(
+  store: Trial["store"],
+  key: Key,
+  view: View,
+  after: number,
+): Promise<readonly StoredEvent[]> {
+  const read: StoredEvent[] = [];
+  for (;;) {
+    const { events } = await store.read(key, view, after + read.length, 1 << 20);
+    if (events.length === 0) return read;
+    for (const e of events) read.push(e);
+  }
 }
 
 /** Ids that the store gives differ from store to store; each becomes the number of its first appearance. */
