@@ -9,9 +9,8 @@ import type { Status } from "@runwire/client";
 import type { Tap } from "./network.js";
 import type { World } from "./world.js";
 
-/** Of a server that leaves, by default; and of one who takes nothing of it meanwhile. */
-const graceMs = 10_000;
-const stoppedMs = 2000;
+/** Of a server that leaves, for one who takes nothing of it meanwhile. */
+const patienceMs = 2000;
 
 export function expectCloses(world: World, tap: Tap): (status: Status) => void {
   const { counts, time } = world;
@@ -39,7 +38,7 @@ export function expectCloses(world: World, tap: Tap): (status: Status) => void {
         if (
           tap.harmed > harmedBefore ||
           unread() > unreadBefore ||
-          (hasLeft && time.ms >= world.leaveMs + (tap.wasShut ? stoppedMs : graceMs))
+          (hasLeft && time.ms >= world.leaveMs + patienceMs)
         )
           return;
         throw new Error("told broken, and nobody broke it", { cause: status.cause });

@@ -22,8 +22,6 @@ export interface Tap {
   connect(): Duplex;
   /** Whether what is sent to this side stays under way. It arrives in its order once it does not. */
   isShut: boolean;
-  /** Whether it ever was. */
-  readonly wasShut: boolean;
   /** What of one connection has been sent to this side and was not taken, where that is the most. */
   readonly inFlightBytes: number;
   /** Of its connections: how many were refused, cut or fell silent. */
@@ -215,7 +213,6 @@ export function network(time: HeldTime, faults: NetworkFaults, awaits: Awaits): 
     fetch: fetchBy(connect),
     tap() {
       const valve = valveOf();
-      let wasShut = false;
       const connectHere = (): Duplex => connectBy(valve);
       return {
         fetch: fetchBy(connectHere),
@@ -225,11 +222,7 @@ export function network(time: HeldTime, faults: NetworkFaults, awaits: Awaits): 
         },
         set isShut(value) {
           valve.isShut = value;
-          wasShut ||= value;
           if (!value) valve.flow();
-        },
-        get wasShut() {
-          return wasShut;
         },
         get inFlightBytes() {
           return Math.max(0, ...[...valve.ends].map(({ writableLength }) => writableLength));
